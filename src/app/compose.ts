@@ -28,11 +28,6 @@ import { contactSource } from '../one-shot/sources/contact.ts'
 import { conversationSource } from '../one-shot/sources/conversation.ts'
 import { inputSource } from '../one-shot/sources/input-source.ts'
 import { networkSource } from '../one-shot/sources/network.ts'
-import { CircuitBreaker, withBreaker } from '../engines/circuit-breaker.ts'
-import { createEngineRouter } from '../engines/engine-router.ts'
-import type { TurnEngine } from '../engines/engine.ts'
-import { createLocalEngine } from '../engines/local/local-engine.ts'
-import { createOpenclawEngine, openclawUrl } from '../engines/openclaw/openclaw-engine.ts'
 import { createBrowserGuard } from '../http/browser-guard.ts'
 import { createAuthenticator } from '../http/caller.ts'
 import { createMetrics } from '../http/metrics.ts'
@@ -41,12 +36,7 @@ import { buildServer } from '../http/server.ts'
 import { SharedRates } from './shared-rates.ts'
 import { Streams } from '../http/stream-reply.ts'
 import { type Clock, systemClock } from '../kit/clock.ts'
-import { type Ids, ulidIds } from '../kit/ids.ts'
-import { checkedModelSets, readModelConfigs } from '../models/model-configs.ts'
-import type { ModelFacts } from '../models/model.ts'
-import { readModelTable } from '../models/model-table.ts'
-import { createOpenAiClient } from '../models/openai-client.ts'
-import { createModels } from '../models/providers.ts'
+import { ulidIds } from '../kit/ids.ts'
 import type { RunDependencies } from '../runs/run-dependencies.ts'
 import { ClientToolService } from '../runs/client-tool-service.ts'
 import { ConfirmationService } from '../runs/confirmation-service.ts'
@@ -70,12 +60,14 @@ import type { Log } from './log.ts'
 import { openBus } from './open-bus.ts'
 import { withCommitMeter } from './metered-store.ts'
 import { nodePlacement } from './node-placement.ts'
+import { openEngines } from './open-engines.ts'
+import { openModels } from './open-models.ts'
 import { openStore } from './open-store.ts'
 import { openTracer } from './open-telemetry.ts'
 import { openTools } from './open-tools.ts'
 import { RunHookCaller } from './run-hooks.ts'
 import { Readiness } from './readiness.ts'
-import { RemoteAgents, remoteAgentProblem } from './remote-agents.ts'
+import { remoteAgentProblem } from './remote-agents.ts'
 import { kindOf } from './run-kinds.ts'
 import { refuseWithoutLogins, StoredKeys } from './stored-keys.ts'
 import { startWatchdog } from './watchdog.ts'
@@ -144,18 +136,7 @@ async function composeParts(
       })
     : undefined
   opened.push({ close: async () => agentsWatch?.close() })
-  const models = createModels({
-    ...config.providers,
-    model: config.model,
-    openaiApi: config.openaiApi,
-    openaiClient: config.openaiClient,
-    demo: config.demo,
-    demoPaceMs: config.demoPaceMs,
-    named: config.namedProviders,
-    environment,
-    ids,
-    clock,
-  })
+  const { models, configs, modelTable } = await openModels(config, { environment, ids, clock })
   if (models.defaultModel === 'demo/demo' && !hasStartScreen) {
     log.warn(
       'The built-in demo model answers. Set OPENAI_API_KEY (or another provider’s key), or POLYLOG_MODEL=provider/model, for a real one.',
@@ -164,11 +145,6 @@ async function composeParts(
   const skills = await readSkills(config.skillsDir)
   for (const { id, error } of skills.list())
     if (error !== null) log.warn({ skill: id, reason: error }, 'a skill cannot be used')
-  const configs =
-    config.modelSets === null
-      ? await readModelConfigs(config.modelConfigsFile, models)
-      : checkedModelSets(config.modelSets, models)
-  const modelTable = await readModelTable(config.modelTableFile, knownFactsOf(config.namedProviders))
   const feedHints = new FeedHints()
   const load = new LoadSeries()
   const metrics = createMetrics()
@@ -206,30 +182,16 @@ async function composeParts(
     feedHints.connect(cluster)
   }
   const bus = openLiveBus(cluster, store, clock, metrics.bus)
-  const engine = createLocalEngine({
+  const engines = openEngines(config, {
+    catalogue,
     models,
+    environment,
     clock,
-    random: Math.random,
-    retries: config.limits.providerRetries,
-    retryBudgetMs: config.limits.providerRetryBudgetMs,
+    ids,
+    version,
     onRetry: (model) => metrics.work.modelRetried(model),
   })
-  const remoteAgents = new RemoteAgents({ catalogue, environment, clock })
-  const openclaw = openOpenclaw(config, clock, ids)
-  const engines = createEngineRouter({
-    local: engine,
-    others: openclaw === undefined ? [] : [openclaw.engine],
-    defaultName: config.engine,
-    fallback: config.engineFallback,
-    engineOfAgent: (agentId) => remoteAgents.engineOfAgent(agentId),
-    openEngine: (name) => remoteAgents.open(name),
-  })
-  const engineStates = () => [
-    { name: engine.name, state: 'available' as const },
-    ...(openclaw === undefined ? [] : [{ name: openclaw.engine.name, state: openclaw.breaker.state }]),
-    ...remoteAgents.states(),
-  ]
-  metrics.reportEnginesWith(engineStates)
+  metrics.reportEnginesWith(engines.states)
   const hookCaller = new RunHookCaller(hooks, { store, clock, log })
   const telemetry = config.telemetry === null ? undefined : await openTracer(config.telemetry, version)
   if (telemetry !== undefined) opened.push(telemetry)
@@ -237,7 +199,7 @@ async function composeParts(
     catalogue,
     tools,
     skills,
-    engines: openclaw === undefined ? [] : [openclaw.engine.name],
+    engines: engines.otherNames,
   })
   const dependencies: RunDependencies = {
     store,
@@ -249,7 +211,7 @@ async function composeParts(
     models,
     configs,
     modelTable,
-    engines,
+    engines: engines.router,
     tools,
     files,
     catalogue,
@@ -289,7 +251,7 @@ async function composeParts(
     clock,
     models,
     catalogue,
-    engineName: engine.name,
+    engineName: engines.localName,
     uploadTtlMs: config.limits.uploadTtlMs,
   })
   const oneShot = new OneShotService({
@@ -306,7 +268,7 @@ async function composeParts(
     },
     clock,
     ids,
-    engineName: engine.name,
+    engineName: engines.localName,
   })
   const snapshots = new SnapshotService(store)
   const comparisons = new ComparisonService({ store, runs, configs, clock, ids, random: Math.random, log })
@@ -391,7 +353,7 @@ async function composeParts(
       }),
       catalogue,
       metrics,
-      engineStates,
+      engineStates: engines.states,
       clock,
       ids,
       settings: {
@@ -476,15 +438,6 @@ function openSharedRates(
   return new SharedRates({ store: rates, clock, onError })
 }
 
-/** What the operator says about the models of named providers, by `provider/model`. */
-function knownFactsOf(providers: Config['namedProviders']): Record<string, ModelFacts> {
-  const known: Record<string, ModelFacts> = {}
-  for (const { name, models } of providers)
-    for (const [model, facts] of Object.entries(models ?? {}))
-      if (facts !== undefined) known[`${name}/${model}`] = facts
-  return known
-}
-
 /** Followers on this node get the events of runs that other nodes drive, if there are other nodes. */
 function openLiveBus(cluster: ClusterBus | undefined, store: Store, clock: Clock, meter: BusMeter): LiveBus {
   const bus = createProcessBus()
@@ -492,26 +445,6 @@ function openLiveBus(cluster: ClusterBus | undefined, store: Store, clock: Clock
   const reader = new RemoteReader({ bus, cluster, store, clock, meter })
   cluster.listen(reader)
   return reader
-}
-
-/** Undefined if this server has no gateway. The client of its chat completions is used where it refuses the WebSocket. */
-function openOpenclaw(
-  { openclawUrl: url, openclawToken: token }: Config,
-  clock: Clock,
-  ids: Ids,
-): { engine: TurnEngine; breaker: CircuitBreaker } | undefined {
-  if (url === null) return undefined
-  const breaker = new CircuitBreaker(clock)
-  const chatCompletions = createOpenAiClient({
-    baseUrl: `${openclawUrl(url, 'http')}/v1`,
-    apiKey: token ?? undefined,
-    provider: 'openclaw',
-    keyVariable: 'OPENCLAW_TOKEN',
-    ids,
-    clock,
-  })
-  const engine = createOpenclawEngine({ url, token: token ?? undefined, version, clock, chatCompletions })
-  return { engine: withBreaker(engine, breaker), breaker }
 }
 
 function warnOfAgents({ listings, warnings }: AgentsFound, log: Log): void {
