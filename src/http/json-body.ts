@@ -1,11 +1,15 @@
 // Parses application/json for all routes. A body that is too deep or has too many values is
-// refused before it is parsed. The error for invalid JSON has the line and column.
+// refused before it is parsed. The error for invalid JSON has the line and column. A number such as
+// 1e999 is valid JSON, but is read as infinity and would be written as null, so it is refused.
 
 import { isUtf8 } from 'node:buffer'
 import { AppError } from '../errors/app-error.ts'
+import { beginningOf } from '../kit/cut-text.ts'
 import { findJsonError } from './json-error.ts'
 import { checkJsonSize } from './json-limits.ts'
 import type { Server } from './routes.ts'
+
+const pathCharsMax = 200
 
 export function acceptJson(server: Server): void {
   const parse = server.getDefaultJsonParser('error', 'error')
@@ -30,10 +34,42 @@ export function acceptJson(server: Server): void {
       return
     }
     void parse(request, text, (error, value) => {
-      if (error === null) done(null, value)
-      else done(invalidJson(text, error))
+      if (error !== null) {
+        done(invalidJson(text, error))
+        return
+      }
+      const path = infiniteNumberIn(value)
+      if (path === undefined) done(null, value)
+      else done(tooLarge(path))
     })
   })
+}
+
+/** The path of the first number that is infinite; undefined if there is none. The depth is limited already. */
+function infiniteNumberIn(value: unknown): string | undefined {
+  if (typeof value === 'number') return Number.isFinite(value) ? undefined : ''
+  if (typeof value !== 'object' || value === null) return undefined
+  if (Array.isArray(value)) {
+    for (let index = 0; index < value.length; index += 1) {
+      const inner = infiniteNumberIn(value[index])
+      if (inner !== undefined) return joined(String(index), inner)
+    }
+    return undefined
+  }
+  for (const name in value) {
+    const inner = infiniteNumberIn((value as Record<string, unknown>)[name])
+    if (inner !== undefined) return joined(name, inner)
+  }
+  return undefined
+}
+
+function joined(name: string, inner: string): string {
+  return inner === '' ? name : `${name}.${inner}`
+}
+
+function tooLarge(path: string): AppError {
+  const where = path === '' ? '' : `${beginningOf(path, pathCharsMax)}: `
+  return new AppError('invalid_json', `${where}The number is too large; at most about 1.8e308 is possible.`)
 }
 
 function invalidJson(body: string, cause: Error): AppError {

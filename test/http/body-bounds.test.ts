@@ -64,6 +64,28 @@ describe('the shape of a body', () => {
     })
   })
 
+  test('a number that JSON cannot hold is 400 with its place, on every route', async () => {
+    const digits = '9'.repeat(400)
+    for (const path of routes) {
+      for (const number of ['1e999', '-1e999', digits]) {
+        const answer = await post(path, `{"input":"hi","context":{"list":[1,{"a":${number}}]}}`)
+
+        assert.deepEqual(
+          [answer.status, /context\.list\.1\.a: The number is too large/.test(answer.text)],
+          [400, true],
+          path,
+        )
+      }
+    }
+    const alone = await post('/v1/agent/chat', '1e999')
+    assert.deepEqual(
+      [alone.status, alone.body.code, alone.body.message],
+      [400, 'invalid_json', 'The number is too large; at most about 1.8e308 is possible.'],
+    )
+    const text = await post('/v1/conversations', `{"title":"1e999 and ${digits}"}`)
+    assert.equal(text.status < 300, true, text.text)
+  })
+
   test('a query with hundreds of parameters is 400', async () => {
     const query = Array.from({ length: 300 }, (_, at) => `p${at}=1`).join('&')
     const answer = await server.call('GET', `/v1/conversations?${query}`)

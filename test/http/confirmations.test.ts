@@ -119,6 +119,22 @@ describe('one decision', () => {
     }
   })
 
+  test('an edit with a number that JSON cannot hold is 400, and the call waits for another decision', async () => {
+    const asked = await askToCharge()
+
+    const refused = await server.call('POST', `/v1/tool-confirmations/${asked.id}/confirm`, {
+      user: asked.user,
+      raw: '{"payload":{"amount":1e999}}',
+    })
+
+    assert.deepEqual([refused.status, refused.body.code], [400, 'invalid_json'])
+    assert.match(refused.body.message, /^payload\.amount: The number is too large/)
+    assert.equal((await rowOf(asked)).status, 'pending')
+    assert.equal((await decide(asked, asked.user, 'confirm')).status, 200)
+    await asked.stream.ended()
+    assert.equal(charges(asked.amount), 1)
+  })
+
   test('an edited call shows the arguments that ran in its row, its message, the timeline and every dialect', async () => {
     const asked = await askToCharge()
     const edited = asked.amount + 20_000
