@@ -129,6 +129,18 @@ describe('calls and results that a client brings along', () => {
       [[user1('x'), calling('a'), { role: 'tool', content: 'y' }], /tool_call_id/],
       [[user1('x'), calling('a', 'f', '{"q":'), result('a', 'y')], /arguments of the call "a" are not JSON/],
       [
+        [user1('x'), calling('a', 'f', '['.repeat(50_000) + ']'.repeat(50_000)), result('a', 'y')],
+        /arguments of the call "a" are nested more than 100 deep/,
+      ],
+      [
+        [60_000, 60_000].flatMap((count, index) => [
+          user1('x'),
+          calling(`a${index}`, 'f', `[${'[],'.repeat(count)}1]`),
+          result(`a${index}`, 'y'),
+        ]),
+        /arguments of all calls have more than 100000 values/,
+      ],
+      [
         [
           user1('x'),
           { ...calling('a'), tool_calls: [...calling('a').tool_calls, ...calling('a').tool_calls] },

@@ -6,8 +6,13 @@ import { z } from 'zod'
 import { AppError } from '../../errors/app-error.ts'
 import type { JsonValue } from '../../journal/event.ts'
 import { defined } from '../../kit/defined.ts'
+import { isDeeperThan, valuesIn } from '../../kit/json-depth.ts'
 import type { EarlierMessage, StartRequest } from '../../runs/start-request.ts'
 import { type ContentDependencies, readContent } from '../content-parts.ts'
+
+/** As for the arguments that a model sends. They are text in the body, so the limits of the body do not count what is in them. */
+const argumentsDepthMax = 100
+const argumentsValuesMax = 100_000
 
 const contentPart = z.object({ type: z.string(), text: z.string().optional(), refusal: z.string().optional() }).loose()
 
@@ -117,6 +122,7 @@ async function earlierOf(
   const textOnly = hasFiles && (await dependencies.isStored())
   /** The calls of the last assistant message that have no result yet. */
   let open = new Map<string, string>()
+  let valuesLeft = argumentsValuesMax
   for (const message of talk) {
     if (message.role === 'user') {
       const { text, parts } = await readContent(message.content, { ...dependencies, textOnly })
@@ -126,11 +132,12 @@ async function earlierOf(
     const content = contentText(message.content)
     switch (message.role) {
       case 'assistant': {
-        const toolCalls = (message.tool_calls ?? []).map((call) => ({
-          callId: call.id,
-          name: call.function.name,
-          input: argumentsOf(call.id, call.function.arguments),
-        }))
+        const toolCalls = (message.tool_calls ?? []).map((call) => {
+          const text = call.function.arguments ?? ''
+          valuesLeft -= valuesIn(text, valuesLeft)
+          if (valuesLeft < 0) throw invalid(`the arguments of all calls have more than ${argumentsValuesMax} values`)
+          return { callId: call.id, name: call.function.name, input: argumentsOf(call.id, text) }
+        })
         open = new Map(toolCalls.map(({ callId, name }) => [callId, name]))
         if (open.size < toolCalls.length) throw invalid('two calls of one assistant message have the same id')
         if (toolCalls.length > 0) entries.push({ role: 'assistant', content, toolCalls })
@@ -157,8 +164,11 @@ async function earlierOf(
   return entries
 }
 
-function argumentsOf(callId: string, text: string | null | undefined): JsonValue {
-  if (text == null || text.trim() === '') return {}
+function argumentsOf(callId: string, text: string): JsonValue {
+  if (text.trim() === '') return {}
+  if (isDeeperThan(text, argumentsDepthMax)) {
+    throw invalid(`the arguments of the call ${JSON.stringify(callId)} are nested more than ${argumentsDepthMax} deep`)
+  }
   try {
     return JSON.parse(text) as JsonValue
   } catch {
