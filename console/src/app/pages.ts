@@ -3,7 +3,7 @@
 
 import { type ComponentType, lazy, type LazyExoticComponent } from 'react'
 import type { IconName } from '../ui/icon.tsx'
-import type { Language } from './preferences.ts'
+import type { Language } from '../i18n/language.ts'
 
 export type PageEntry = {
   /** The first part of the address; the page reads the rest with `useRoute` or `useParams`. */

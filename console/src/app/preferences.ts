@@ -1,10 +1,10 @@
 // What a person chose for this browser: theme and language. Kept in localStorage; a browser that forbids it starts with
 // the defaults each time.
 
+import type { Language } from '../i18n/language.ts'
 import { createStore } from './store.ts'
 
 export type Theme = 'system' | 'light' | 'dark'
-export type Language = 'en' | 'zh'
 export type Preferences = { theme: Theme; language: Language }
 
 const key = 'polylog.preferences'

@@ -1,6 +1,8 @@
 // The codes of failures that a person can meet in the console, in Chinese. The server's own sentences are English; they say
 // more (which field, which limit), so they are shown below these. A code that is missing here has only the server's sentence.
 
+import type { Language } from './language.ts'
+
 export const chineseErrors: Readonly<Record<string, string>> = {
   // This page and its connection
   network_error: '无法连接服务器。请检查网络，或确认服务器正在运行。',
@@ -135,4 +137,10 @@ export const chineseErrors: Readonly<Record<string, string>> = {
   shutting_down: '服务器正在停止，请稍后再试。',
   run_unrecoverable: '重启后这次运行无法继续，请重新开始。',
   internal_error: '服务器内部错误，请联系管理员。',
+}
+
+/** The sentence for a code in the language of the person; undefined if there is only the server's own. */
+export function errorSentence(code: string | undefined, language: Language): string | undefined {
+  if (language !== 'zh' || code === undefined || !Object.hasOwn(chineseErrors, code)) return undefined
+  return chineseErrors[code]
 }

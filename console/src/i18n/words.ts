@@ -1,7 +1,8 @@
 // The sentences of the console in English and Chinese. Each page has a `words.ts` beside it, so that a page which is
 // loaded later brings its own sentences. The compiler refuses a key that one language lacks.
 
-import { type Language, preferences } from '../app/preferences.ts'
+import { preferences } from '../app/preferences.ts'
+import type { Language } from './language.ts'
 
 /** A text, or a function that puts values into one. */
 type Sentence = string | ((...values: never[]) => string)

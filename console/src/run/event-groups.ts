@@ -1,6 +1,8 @@
 // The events of the journal in groups that people filter by, which of them are problems, and one line about each.
 
 import type { EventType } from '@polylog/client'
+import { errorSentence } from '../i18n/chinese-errors.ts'
+import type { Language } from '../i18n/language.ts'
 import type { JournalRow } from './journal-row.ts'
 
 export const eventGroups = ['state', 'model', 'text', 'tool', 'person', 'other'] as const
@@ -41,25 +43,25 @@ export function groupOf({ type }: Pick<JournalRow, 'type'>): EventGroup {
 const summaryCharsMax = 240
 
 /** What an event says, in one line. */
-export function summaryOf(row: JournalRow): string {
-  const text = longSummaryOf(row)
+export function summaryOf(row: JournalRow, language: Language): string {
+  const text = longSummaryOf(row, language)
   return text.length > summaryCharsMax ? `${text.slice(0, summaryCharsMax)}…` : text
 }
 
-function longSummaryOf(row: JournalRow): string {
+function longSummaryOf(row: JournalRow, language: Language): string {
   switch (row.type) {
     case 'run.accepted':
       return row.data.input
     case 'run.state':
       return `${row.data.from} → ${row.data.to} · ${row.data.trigger}`
-    case 'run.ended':
-      return [row.data.status, row.data.error?.code, row.data.error?.message ?? row.data.reason]
-        .filter((part) => part !== undefined)
-        .join(' · ')
+    case 'run.ended': {
+      const { status, error, reason } = row.data
+      return joined(status, error?.code, errorSentence(error?.code, language), error?.message ?? reason)
+    }
     case 'step.started':
       return `${row.data.step} · ${row.data.model}`
     case 'step.done':
-      return [`${row.data.step} · ${row.data.finishReason}`, tokensText(row)].filter((part) => part !== '').join(' · ')
+      return joined(`${row.data.step}`, row.data.finishReason, tokensText(row))
     case 'text.delta':
     case 'reasoning.delta':
     case 'message.done':
@@ -70,8 +72,10 @@ function longSummaryOf(row: JournalRow): string {
       return json(row.data.input)
     case 'tool.progress':
       return row.data.message
-    case 'tool.done':
-      return [row.data.outcome, row.data.error?.code, row.data.summary].filter((part) => part !== undefined).join(' · ')
+    case 'tool.done': {
+      const { outcome, error, summary } = row.data
+      return joined(outcome, error?.code, errorSentence(error?.code, language), summary)
+    }
     case 'input.required':
       return row.data.prompt
     case 'input.resolved':
@@ -85,8 +89,12 @@ function longSummaryOf(row: JournalRow): string {
   }
 }
 
-function tokensText({ data: { usage } }: JournalRow & { type: 'step.done' }): string {
-  return usage === undefined ? '' : `${usage.inputTokens ?? 0} + ${usage.outputTokens ?? 0} tokens`
+function joined(...parts: (string | undefined)[]): string {
+  return parts.filter((part) => part !== undefined).join(' · ')
+}
+
+function tokensText({ data: { usage } }: JournalRow & { type: 'step.done' }): string | undefined {
+  return usage === undefined ? undefined : `${usage.inputTokens ?? 0} + ${usage.outputTokens ?? 0} tokens`
 }
 
 function json(value: unknown): string {

@@ -7,6 +7,7 @@ import { useCurl } from '../../api/curl.ts'
 import { useLoaded } from '../../api/use-loaded.ts'
 import { preferences } from '../../app/preferences.ts'
 import { keysText, useShortcuts } from '../../app/shortcuts.ts'
+import { errorSentence } from '../../i18n/chinese-errors.ts'
 import { useWords } from '../../i18n/words.ts'
 import { announce } from '../../ui/announcements.ts'
 import { Button } from '../../ui/button.tsx'
@@ -49,7 +50,7 @@ export function AgentBench({ agent, operation, schema, snapshotId }: AgentBenchP
     const answer = await run(request)
     if (answer instanceof PolylogError) {
       setProblems(issuesOf(answer))
-      announce(answer.message)
+      announce(errorSentence(answer.code, language) ?? answer.message)
     } else if (answer !== null) {
       announce(answer.cached ? words.hit : words.miss)
       const query = new URLSearchParams({

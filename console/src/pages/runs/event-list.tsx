@@ -1,6 +1,7 @@
 // The events of the journal, one line each.
 
 import { memo, useEffect, useRef } from 'react'
+import { preferences } from '../../app/preferences.ts'
 import { useLocale, useWords } from '../../i18n/words.ts'
 import { groupOf, severityOf, summaryOf } from '../../run/event-groups.ts'
 import type { JournalRow } from '../../run/journal-row.ts'
@@ -83,6 +84,7 @@ type EventRowProps = {
 
 const EventRow = memo(function EventRow({ row, index, after, isCurrent, onSeek, onOpen }: EventRowProps) {
   const locale = useLocale()
+  const { language } = preferences.use()
   return (
     <button
       type="button"
@@ -97,7 +99,7 @@ const EventRow = memo(function EventRow({ row, index, after, isCurrent, onSeek, 
       <span className="event-after faint numbers">{durationText(after)}</span>
       <span className="event-dot" />
       <code className="event-type">{row.type}</code>
-      <span className="event-summary cut">{withVisibleControls(summaryOf(row))}</span>
+      <span className="event-summary cut">{withVisibleControls(summaryOf(row, language))}</span>
     </button>
   )
 })
