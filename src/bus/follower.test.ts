@@ -41,6 +41,17 @@ test('other requests get a turn of the event loop between two pages of a replay'
   assert.deepEqual(turnsAtPage, [0, 1, 2, 3])
 })
 
+test('the last page is not followed by a turn: many readers of short runs would wait for each other', async () => {
+  const follower = new Follower('r', 0, storeOf(1), createProcessBus(), manualClock())
+  let turns = 0
+
+  await follower.next()
+  setImmediate(() => (turns += 1))
+
+  assert.equal(await follower.next(), null)
+  assert.equal(turns, 0)
+})
+
 test('a follower that is closed between two pages reads no more', async () => {
   const follower = new Follower('r', 0, storeOf(3), createProcessBus(), manualClock())
 

@@ -38,7 +38,7 @@ export class Follower implements ChannelFollower {
   /** The seq of the newest announced event. The channel may have dropped it from memory before this follower reads it. */
   private headSeq = 0
   private closed = false
-  /** True after a page was read: other requests have a turn of the event loop before the next one. */
+  /** True after a page of a long replay: other requests have a turn of the event loop before the next one. */
   private owesTurn = false
   private waiter: (() => void) | null = null
   private retryMs = rereadMs
@@ -136,7 +136,7 @@ export class Follower implements ChannelFollower {
       }
       const page = await this.store.readEvents(this.runId, this.cursor, pageEvents)
       if ((page.stored ?? page.events).length > 0) {
-        this.owesTurn = true
+        this.owesTurn = !page.atHead
         return this.take(pageBatch(page), page.nextAfter)
       }
       if (page.nextAfter > this.cursor) {
