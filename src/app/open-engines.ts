@@ -65,7 +65,7 @@ export function openEngines(config: Config, dependencies: EngineDependencies): O
   }
 }
 
-/** Undefined if this server has no gateway. The client of its chat completions is used where it refuses the WebSocket. */
+/** Undefined if this server has no gateway. If it refuses the WebSocket, the engine asks it over HTTP, as a chat completion. */
 function openOpenclaw(
   { openclawUrl: url, openclawToken: token }: Config,
   { clock, ids, version }: EngineDependencies,

@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { turnsDuring } from '../../test/support/turns-during.ts'
 import fc from 'fast-check'
 import { draftArbitrary, draftOf } from '../../test/support/contact-drafts.ts'
 import type { ContactDraft, FileEntry } from './contact-draft.ts'
@@ -262,16 +263,9 @@ test('any bytes are read without an exception, and each entry has an index of it
 
 test('a large file leaves time for other work while it is read', async () => {
   const lines = 50_000
-  let turns = 0
-  let reading = true
-  const count = () => {
-    turns += 1
-    if (reading) setImmediate(count)
-  }
-  setImmediate(count)
   // Folded lines, skipped lines and lines of a card that is already refused.
-  await read(`BEGIN:VCARD\n${' x\n'.repeat(lines)}${'A:b\n'.repeat(lines)}${'FN:x\n'.repeat(lines)}END:VCARD\n`)
-  reading = false
+  const card = `BEGIN:VCARD\n${' x\n'.repeat(lines)}${'A:b\n'.repeat(lines)}${'FN:x\n'.repeat(lines)}END:VCARD\n`
+  const { turns } = await turnsDuring(read(card))
 
   assert.ok(turns >= (3 * lines) / 1000 - 1, `${turns} turns`)
 })

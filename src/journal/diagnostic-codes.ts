@@ -1,5 +1,5 @@
-// The codes of `diagnostic` events that other code reads again. A diagnostic that is only shown has its
-// code where it is written.
+// The codes of `diagnostic` events that other code reads again. The code of a diagnostic that is
+// only shown stands in the file that writes the event.
 
 export const diagnosticCodes = {
   /** Another engine took over, because the one of the spec was not available. */

@@ -3,6 +3,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { turnsDuring } from '../../test/support/turns-during.ts'
 import type { RunEvent } from '../journal/event.ts'
 import { documentText, isSameRun, type RunDocument } from './run-document.ts'
 
@@ -35,20 +36,6 @@ function documentOf(events: number): RunDocument {
       data: { messageId: 'm', text: `[${index}]` },
     })),
   }
-}
-
-/** How many turns of the event loop other work gets until the promise is settled. */
-async function turnsDuring<T>(work: Promise<T>): Promise<{ result: T; turns: number }> {
-  let turns = 0
-  let done = false
-  const count = () => {
-    turns += 1
-    if (!done) setImmediate(count)
-  }
-  setImmediate(count)
-  const result = await work
-  done = true
-  return { result, turns }
 }
 
 test('an exported document is written in parts, with turns for other requests between them', async () => {

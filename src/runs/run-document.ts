@@ -5,7 +5,6 @@
 // A document comes from a user, so nothing in it is trusted: its journal has to be one that a run can have, and the run has
 // to have ended, because an unfinished one would be executed with whatever settings the document names.
 
-import { isDeepStrictEqual } from 'node:util'
 import { z } from 'zod'
 import { AppError } from '../errors/app-error.ts'
 import type { RunEvent } from '../journal/event.ts'
@@ -15,6 +14,7 @@ import { part } from '../journal/part.ts'
 import { type Phase, phaseAfter, refusal } from '../journal/transitions.ts'
 import { namedForm } from '../kit/conversation-id.ts'
 import { valuesIn } from '../kit/json-depth.ts'
+import { sortedJson } from '../kit/sorted-json.ts'
 import { nextTurn } from '../kit/turns.ts'
 import type { InteractionRow } from '../stores/interaction-store.ts'
 import type { MessageRow } from '../stores/message-store.ts'
@@ -254,8 +254,7 @@ export async function isSameRun(one: RunDocument, other: RunDocument): Promise<b
 
 /** Compared as JSON: a field that is undefined is none. */
 function isSameJson(one: unknown, other: unknown): boolean {
-  const copy = (value: unknown) => JSON.parse(JSON.stringify(value)) as unknown
-  return isDeepStrictEqual(copy(one), copy(other))
+  return sortedJson(one) === sortedJson(other)
 }
 
 /** What the parts of a document have to agree on. */

@@ -76,7 +76,7 @@ const busyOf: Readonly<Record<NonNullable<RunBody['multitask_strategy']>, WhenBu
   rollback: undefined,
 }
 
-/** The modes of a run that does not say. Whoever joins a run without a mode gets all of them. */
+/** The stream modes of a request that names none and starts a run. A request that joins a run gets all modes then. */
 export const modesOfRun: readonly StreamMode[] = ['values']
 
 /** Throws `langgraph_unsupported`. */
