@@ -4,19 +4,21 @@ import type { Clock } from '../kit/clock.ts'
 import type { Store } from '../stores/store.ts'
 
 export type CommitMeter = {
-  /** A commit was asked for; call the result when it is done, with its duration. */
-  commitStarted(): (ms: number) => void
+  /** A commit was asked for. */
+  commitStarted(): void
+  /** It was done, or it failed. */
+  commitDone(ms: number): void
 }
 
 export function withCommitMeter(store: Store, meters: readonly CommitMeter[], clock: Pick<Clock, 'monotonic'>): Store {
   async function measured<T>(work: Promise<T>): Promise<T> {
     const startedAt = clock.monotonic()
-    const done = meters.map((meter) => meter.commitStarted())
+    for (const meter of meters) meter.commitStarted()
     try {
       return await work
     } finally {
       const ms = clock.monotonic() - startedAt
-      for (const end of done) end(ms)
+      for (const meter of meters) meter.commitDone(ms)
     }
   }
   return {

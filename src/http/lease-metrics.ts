@@ -2,8 +2,9 @@
 
 import { Counter, type Registry } from 'prom-client'
 import type { LeaseMeter } from '../runs/run-dependencies.ts'
+import type { MetricCalls } from './metric-calls.ts'
 
-export function createLeaseMetrics(registry: Registry): LeaseMeter {
+export function createLeaseMetrics(registry: Registry, calls: MetricCalls): LeaseMeter {
   const registers = [registry]
   const claims = new Counter({ name: 'polylog_claims_total', help: 'Runs that this node claimed.', registers })
   const takeovers = new Counter({
@@ -22,10 +23,11 @@ export function createLeaseMetrics(registry: Registry): LeaseMeter {
     registers,
   })
   return {
-    runsClaimed(count, takenOver) {
-      claims.inc(count)
-      takeovers.inc(takenOver)
-    },
+    runsClaimed: (count, takenOver) =>
+      calls.add(() => {
+        claims.inc(count)
+        takeovers.inc(takenOver)
+      }),
     leaseLost: () => losses.inc(),
     appendFenced: () => fenced.inc(),
   }

@@ -9,6 +9,7 @@ import { type RunStatus, isTerminal, runStatuses } from '../journal/event.ts'
 import type { LeaseMeter, RunMeter } from '../runs/run-dependencies.ts'
 import { createLeaseMetrics } from './lease-metrics.ts'
 import { createBusMetrics } from './bus-metrics.ts'
+import { MetricCalls } from './metric-calls.ts'
 import { createOperationsMetrics, type OperationsMetrics } from './operations-metrics.ts'
 import { createRetentionMetrics, type RetentionMetrics } from './retention-metrics.ts'
 import { createWorkMetrics } from './work-metrics.ts'
@@ -43,6 +44,7 @@ export interface Metrics {
 export function createMetrics(): Metrics {
   const registry = new Registry()
   const registers = [registry]
+  const calls = new MetricCalls()
   collectDefaultMetrics({ register: registry })
 
   let countOpenRuns: (() => Promise<Partial<Record<RunStatus, number>>>) | null = null
@@ -82,13 +84,28 @@ export function createMetrics(): Metrics {
     registers: [],
   })
   registry.registerMetric(engines)
+  const openStreams = new Map<string, number>()
   const streams = new Gauge({
     name: 'polylog_stream_connections',
     help: 'Open streams, by dialect.',
     labelNames: ['dialect'] as const,
-    registers,
+    collect() {
+      for (const [dialect, count] of openStreams) this.set({ dialect }, count)
+    },
+    registers: [],
   })
-  const events = new Counter({ name: 'polylog_events_total', help: 'Journal events stored.', registers })
+  registry.registerMetric(streams)
+  let eventsStored = 0
+  const events = new Counter({
+    name: 'polylog_events_total',
+    help: 'Journal events stored.',
+    collect() {
+      this.reset()
+      this.inc(eventsStored)
+    },
+    registers: [],
+  })
+  registry.registerMetric(events)
   const requests = new Histogram({
     name: 'polylog_http_request_duration_seconds',
     help: 'Time from request to the end of its response; for streams that is how long they were open.',
@@ -119,30 +136,35 @@ export function createMetrics(): Metrics {
       longestSeconds.set(work, seconds)
       longest.set({ work }, seconds)
     },
-    runEnded: ({ family, engine, status }) => runs.inc({ family, engine, status }),
-    eventsStored: (count) => events.inc(count),
+    runEnded: ({ family, engine, status }) => calls.add(() => runs.inc({ family, engine, status })),
+    eventsStored(count) {
+      eventsStored += count
+    },
     streamOpened(dialect) {
       let open = true
-      streams.inc({ dialect })
+      openStreams.set(dialect, (openStreams.get(dialect) ?? 0) + 1)
       return () => {
-        if (open) streams.dec({ dialect })
+        if (open) openStreams.set(dialect, (openStreams.get(dialect) ?? 0) - 1)
         open = false
       }
     },
     requestDone: ({ method, route, status, seconds }) =>
-      requests.observe({ method, route: route ?? 'unmatched', status: String(status) }, seconds),
+      calls.add(() => requests.observe({ method, route: route ?? 'unmatched', status: String(status) }, seconds)),
     reportEnginesWith(states) {
       statesOfEngines = states
     },
     countOpenRunsWith(count) {
       countOpenRuns = count
     },
-    work: createWorkMetrics(registry),
-    leases: createLeaseMetrics(registry),
+    work: createWorkMetrics(registry, calls),
+    leases: createLeaseMetrics(registry, calls),
     bus: createBusMetrics(registry),
     retention: createRetentionMetrics(registry),
-    operations: createOperationsMetrics(registry),
+    operations: createOperationsMetrics(registry, calls),
     contentType: registry.contentType,
-    text: () => registry.metrics(),
+    text() {
+      calls.flush()
+      return registry.metrics()
+    },
   }
 }

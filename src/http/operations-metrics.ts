@@ -6,6 +6,7 @@ import { Gauge, Histogram, type Registry } from 'prom-client'
 import { type OpenRun, type StuckReason, stuckReasons } from '../runs/run-overview.ts'
 import type { ListedNode } from '../stores/node-store.ts'
 import type { ConnectionCounts } from '../stores/store.ts'
+import type { MetricCalls } from './metric-calls.ts'
 
 /** A commit to a local disk takes milliseconds; one of seconds is a database in trouble. */
 const commitBuckets = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 30]
@@ -24,12 +25,12 @@ export type OperationsSources = {
 }
 
 export type OperationsMetrics = {
-  /** A commit was asked for; call the result when it is done, with its duration. */
-  commitStarted(): (ms: number) => void
+  commitStarted(): void
+  commitDone(ms: number): void
   reportWith(sources: OperationsSources): void
 }
 
-export function createOperationsMetrics(registry: Registry): OperationsMetrics {
+export function createOperationsMetrics(registry: Registry, calls: MetricCalls): OperationsMetrics {
   let sources: OperationsSources | undefined
   const commits = new Histogram({
     name: 'polylog_commit_seconds',
@@ -37,11 +38,16 @@ export function createOperationsMetrics(registry: Registry): OperationsMetrics {
     buckets: commitBuckets,
     registers: [registry],
   })
+  let commitsUnderWay = 0
   const underWay = new Gauge({
     name: 'polylog_commits_under_way',
     help: 'Commits to the journal that were asked for and are not done.',
-    registers: [registry],
+    collect() {
+      this.set(commitsUnderWay)
+    },
+    registers: [],
   })
+  registry.registerMetric(underWay)
 
   /** A gauge that is computed at each scrape, and has no values if that fails. */
   function scraped<Label extends string>(
@@ -122,11 +128,11 @@ export function createOperationsMetrics(registry: Registry): OperationsMetrics {
 
   return {
     commitStarted() {
-      underWay.inc()
-      return (ms) => {
-        underWay.dec()
-        commits.observe(ms / 1000)
-      }
+      commitsUnderWay += 1
+    },
+    commitDone(ms) {
+      commitsUnderWay -= 1
+      calls.add(() => commits.observe(ms / 1000))
     },
     reportWith(given) {
       sources = given

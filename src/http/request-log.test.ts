@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
+import Fastify, { LogController } from 'fastify'
 import { pino } from 'pino'
 import { RequestLog } from './request-log.ts'
 
@@ -24,4 +25,20 @@ it('a request that logs nothing makes no child; the lines of others have its id'
   assert.equal(said.at(-1)?.['part'], 'one')
   assert.equal(log.level, 'trace')
   assert.equal(children, 2)
+})
+
+it('Fastify makes no child either: it looks at the methods of every log, and calls none', async () => {
+  let children = 0
+  const parent = pino({ level: 'trace', onChild: () => (children += 1) }, { write: () => {} })
+  const server = Fastify({
+    loggerInstance: parent,
+    childLoggerFactory: (log, bindings, options) => new RequestLog(log, bindings, options),
+    logController: new LogController({ disableRequestLogging: true }),
+  })
+  server.get('/', async () => 'done')
+  const atStart = children
+
+  assert.equal((await server.inject('/')).body, 'done')
+  assert.equal(children, atStart)
+  await server.close()
 })

@@ -26,32 +26,33 @@ export class RequestLog implements FastifyBaseLogger {
     return this.log.level
   }
 
-  get fatal(): FastifyBaseLogger['fatal'] {
-    return this.log.fatal.bind(this.log)
+  // Methods and not getters: Fastify looks at each of them for every request, and a getter would make the child then.
+  fatal(...line: unknown[]): void {
+    this.log.fatal(...(line as [string]))
   }
 
-  get error(): FastifyBaseLogger['error'] {
-    return this.log.error.bind(this.log)
+  error(...line: unknown[]): void {
+    this.log.error(...(line as [string]))
   }
 
-  get warn(): FastifyBaseLogger['warn'] {
-    return this.log.warn.bind(this.log)
+  warn(...line: unknown[]): void {
+    this.log.warn(...(line as [string]))
   }
 
-  get info(): FastifyBaseLogger['info'] {
-    return this.log.info.bind(this.log)
+  info(...line: unknown[]): void {
+    this.log.info(...(line as [string]))
   }
 
-  get debug(): FastifyBaseLogger['debug'] {
-    return this.log.debug.bind(this.log)
+  debug(...line: unknown[]): void {
+    this.log.debug(...(line as [string]))
   }
 
-  get trace(): FastifyBaseLogger['trace'] {
-    return this.log.trace.bind(this.log)
+  trace(...line: unknown[]): void {
+    this.log.trace(...(line as [string]))
   }
 
-  get silent(): FastifyBaseLogger['silent'] {
-    return this.log.silent.bind(this.log)
+  silent(...line: unknown[]): void {
+    this.log.silent(...(line as [string]))
   }
 
   child(...options: ChildOptions): FastifyBaseLogger {

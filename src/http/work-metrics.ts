@@ -4,6 +4,7 @@
 
 import { Counter, Histogram, type Registry } from 'prom-client'
 import type { MeteredUsage, RunMeter } from '../runs/run-dependencies.ts'
+import type { MetricCalls } from './metric-calls.ts'
 
 const labelsMax = 100
 const otherLabel = 'other'
@@ -14,7 +15,7 @@ const answerBuckets = [0.1, 0.25, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300]
 const queueBuckets = [0.005, 0.025, 0.1, 0.5, 1, 5, 15, 60, 300, 1800]
 const toolBuckets = [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300]
 
-export function createWorkMetrics(registry: Registry): RunMeter {
+export function createWorkMetrics(registry: Registry, calls: MetricCalls): RunMeter {
   const registers = [registry]
   const ofModel = ['provider', 'model'] as const
   const tokens = new Counter({
@@ -100,15 +101,17 @@ export function createWorkMetrics(registry: Registry): RunMeter {
   }
 
   return {
-    stepDone({ seconds, firstPartSeconds, ...step }) {
-      const labels = labelsOf(step.model)
-      countUsage(step)
-      steps.observe(labels, seconds)
-      if (firstPartSeconds !== undefined) firstPart.observe(labels, firstPartSeconds)
-    },
+    stepDone: (step) =>
+      calls.add(() => {
+        const { seconds, firstPartSeconds } = step
+        const labels = labelsOf(step.model)
+        countUsage(step)
+        steps.observe(labels, seconds)
+        if (firstPartSeconds !== undefined) firstPart.observe(labels, firstPartSeconds)
+      }),
     answerDiscarded: countUsage,
     modelRetried: (model) => retries.inc(labelsOf(model)),
-    runStarted: (waitedSeconds) => queue.observe(waitedSeconds),
+    runStarted: (waitedSeconds) => calls.add(() => queue.observe(waitedSeconds)),
     modelFellBack: (model, reason) => fallbacks.inc({ ...labelsOf(model), reason }),
     toolDone: ({ tool, outcome, seconds }) => tools.observe({ tool: toolName(tool), outcome }, seconds),
   }

@@ -7,13 +7,13 @@ test('commits are counted from sample to sample, and old samples are dropped', a
   const clock = manualClock()
   const load = new LoadSeries()
   const sources = { clock, streams: () => 3, runs: async () => ({ running: 2 }) }
-  const first = load.commitStarted()
-  const second = load.commitStarted()
-  first(10)
-  second(30)
-  const open = load.commitStarted()
+  load.commitStarted()
+  load.commitStarted()
+  load.commitDone(10)
+  load.commitDone(30)
+  load.commitStarted()
   await load.sample(sources)
-  open(5)
+  load.commitDone(5)
   await load.sample({ ...sources, runs: () => Promise.reject(new Error('gone')) })
 
   const numbers = load.samples.map((sample) => [

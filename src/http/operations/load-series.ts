@@ -36,15 +36,16 @@ export class LoadSeries {
   private queueMax = 0
   private timer: Timer | undefined
 
-  commitStarted(): (ms: number) => void {
+  commitStarted(): void {
     this.underWay += 1
     this.queueMax = Math.max(this.queueMax, this.underWay)
-    return (ms) => {
-      this.underWay -= 1
-      this.commits += 1
-      this.totalMs += ms
-      this.maxMs = Math.max(this.maxMs, ms)
-    }
+  }
+
+  commitDone(ms: number): void {
+    this.underWay -= 1
+    this.commits += 1
+    this.totalMs += ms
+    this.maxMs = Math.max(this.maxMs, ms)
   }
 
   start(sources: LoadSources): void {
