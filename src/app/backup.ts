@@ -7,6 +7,7 @@ import { open } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { Worker } from 'node:worker_threads'
 import { AppError } from '../errors/app-error.ts'
+import { logEndings } from '../stores/sqlite/command-log.ts'
 import { type DatabaseFacts, inspectFile } from '../stores/sqlite/copy-file.ts'
 import { lockFile } from '../stores/sqlite/process-lock.ts'
 import { databaseName, fileErrorReason, prepareDataFolder } from './data-folder.ts'
@@ -105,8 +106,8 @@ export async function restoreDatabase(options: RestoreOptions): Promise<Database
     const damage = await runWorker(null, partial, () => {})
     if (damage.length > 0) throw new AppError('store_damaged', `${source} is damaged: ${damage.join('; ')}.`)
     const replaced = isThere ? `${file}.before-${stamp}` : null
-    // The WAL belongs to its database: it goes with the old one.
-    for (const ending of ['-wal', '-shm', '']) {
+    // The WAL and the log belong to their database: they go with the old one.
+    for (const ending of ['-wal', '-shm', ...logEndings, '']) {
       if (replaced !== null && existsSync(file + ending)) renameSync(file + ending, replaced + ending)
     }
     renameSync(partial, file)

@@ -17,6 +17,7 @@ import type { FeedService } from '../feed/feed-service.ts'
 import type { FeedbackService } from '../feedback/feedback-service.ts'
 import type { EngineState } from '../engines/engine.ts'
 import type { FileService } from '../files/file-service.ts'
+import type { RequestActivity } from '../kit/activity.ts'
 import type { Caller } from '../kit/caller.ts'
 import type { Clock } from '../kit/clock.ts'
 import type { Ids } from '../kit/ids.ts'
@@ -105,6 +106,8 @@ declare module 'fastify' {
     login: Login | null
     /** The user that the request names. Set before the schema of the route drops unknown fields. */
     claimed: Claimed
+    /** Set before any other hook runs. */
+    activity: RequestActivity
   }
 }
 

@@ -187,10 +187,14 @@ export function feedContract(open: OpenStore): void {
           inConversation('rb', 'c', 'present', { joinTurnOf: 'ra', claim: claimNow }),
         ])
         let at = await head(store)
+        const seen = new Set<string>()
         const next = async () => {
           const { entries, next: position } = await readOn(store, at)
           at = position
-          return entries.map(({ kind, id }) => `${kind} ${id}`).toSorted()
+          // While other transactions of the server are open, entries may be repeated.
+          const fresh = entries.filter(({ position: entry }) => !seen.has(JSON.stringify(entry)))
+          for (const { position: entry } of fresh) seen.add(JSON.stringify(entry))
+          return fresh.map(({ kind, id }) => `${kind} ${id}`).toSorted()
         }
         await store.createComparison({ ...row, id: 'quiet', messageA: 'mc', offered: false }, [])
         assert.deepEqual(await next(), [])

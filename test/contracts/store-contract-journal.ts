@@ -82,9 +82,13 @@ export function journalContract(open: OpenStore<RunStore & ConversationStore & M
             }),
           )
           // The write is on its way after a turn of the event loop. From then on no acknowledgement can come in here,
-          // so readers see the row before the writer gets its confirmation.
+          // so readers may see the row before the writer gets its confirmation.
           await new Promise((resolve) => setImmediate(resolve))
-          for (let tries = 0; tries < 1_000_000; tries += 1) if ((await store.readRun(run.id))?.endedAt === start) break
+          let isSeen = false
+          for (let tries = 0; tries < 10_000 && !isSeen; tries += 1)
+            isSeen = (await store.readRun(run.id))?.endedAt === start
+          // A store may also show a write only when it is acknowledged.
+          if (!isSeen) await appended
 
           const page = await store.readEvents(run.id, round % 4, 100)
 

@@ -104,10 +104,12 @@ class Reader {
     const { follower } = this
     let left = count
     this.asking ??= follower
-      .receiveLive((batch) => {
-        if (follower === this.follower) this.got.push(...batch.events)
-        left -= 1
-        return left > 0
+      .receiveLive({
+        receive: (batch) => {
+          if (follower === this.follower) this.got.push(...batch.events)
+          left -= 1
+          return left > 0
+        },
       })
       .then(() => {
         this.asking = undefined

@@ -149,6 +149,8 @@ class TestRun {
 
   async write(...events: NewEvent[]): Promise<void> {
     await this.writer?.write(...events)
+    // Everything is in the database then, so that reads do not wait for it: the manual clock gives them a few turns only.
+    await store.check()
   }
 
   async end(): Promise<void> {

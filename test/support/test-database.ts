@@ -7,8 +7,14 @@ import { copyFileSync, existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { type Clock, systemClock } from '../../src/kit/clock.ts'
+import { AppError } from '../../src/errors/app-error.ts'
+import { logState } from '../../src/stores/sqlite/batch-writer.ts'
+import { logEndings, readLog } from '../../src/stores/sqlite/command-log.ts'
+import { applyLeftLog } from '../../src/stores/sqlite/left-log.ts'
+import { lockFile } from '../../src/stores/sqlite/process-lock.ts'
 import type { Store } from '../../src/stores/store.ts'
 import type { DatabaseRows, TestDatabase } from './postgres.ts'
+import { until } from './until.ts'
 
 const chosen = process.env['POLYLOG_TEST_DATABASE'] ?? 'sqlite'
 assert.ok(chosen === 'sqlite' || chosen === 'postgres', 'POLYLOG_TEST_DATABASE is sqlite or postgres')
@@ -48,8 +54,7 @@ export async function openTestStore(
 ): Promise<TestStore> {
   if (!onPostgres) {
     const { openSqliteStore } = await import('../../src/stores/sqlite/sqlite-store.ts')
-    const store = await openSqliteStore({ file: path, commitGatherMs: 0, clock: systemClock, time })
-    return { store, settled: () => Promise.resolve() }
+    return watchedStore(await openSqliteStore({ file: path, commitGatherMs: 0, clock: systemClock, time }))
   }
   const url = databaseUrl ?? (await databaseAt(path)).url
   const { openPostgresStore } = await import('../../src/stores/postgres/postgres-store.ts')
@@ -65,7 +70,9 @@ export async function openTestStore(
 /** The database as a `kill -9` at this instant would leave it. On SQLite only while no commit is under way. */
 export async function crashImage(from: string, to: string): Promise<void> {
   if (!onPostgres) {
-    for (const ending of ['', '-wal']) if (existsSync(from + ending)) copyFileSync(from + ending, to + ending)
+    // The log first: the writer may apply it meanwhile, and then the database has what the copy of the log has too.
+    for (const ending of [...logEndings, '', '-wal'])
+      if (existsSync(from + ending)) copyFileSync(from + ending, to + ending)
     return
   }
   const place = places.get(from)
@@ -94,9 +101,37 @@ export async function queryDatabase(
   ...values: (string | number)[]
 ): Promise<Record<string, unknown>[]> {
   if (onPostgres) return await (await postgres()).query((await databaseAt(dataDir)).url, sql, ...values)
-  const db = new DatabaseSync(join(dataDir, 'polylog.db'))
+  const file = join(dataDir, 'polylog.db')
+  await untilLogIsApplied(file)
+  const db = new DatabaseSync(file)
   try {
     return db.prepare(sql).all(...values)
+  } finally {
+    db.close()
+  }
+}
+
+/** The server of the file may be in this process, so it is not waited for in a way that blocks it. */
+async function untilLogIsApplied(file: string): Promise<void> {
+  if (isServed(file)) await until('the server has applied its log', async () => unappliedRecords(file) === 0)
+  else applyLeftLog(file)
+}
+
+function isServed(file: string): boolean {
+  try {
+    lockFile(file, 0).release()
+    return false
+  } catch (error) {
+    assert.ok(error instanceof AppError && error.code === 'config_invalid')
+    return true
+  }
+}
+
+/** How many records only the log has. */
+export function unappliedRecords(file: string): number {
+  const db = new DatabaseSync(file, { readOnly: true })
+  try {
+    return readLog(file, logState(db)).length
   } finally {
     db.close()
   }

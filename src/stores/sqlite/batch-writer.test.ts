@@ -44,6 +44,7 @@ const append = (runId: string, afterSeq: number, body: string, epoch = 1): Value
 ]
 const write = (runId: string, afterSeq: number, body: string, rest: object = {}): Values =>
   command('append', { runId, epoch: 1, afterSeq, journal: { id: nextId++, lastSeq: afterSeq + 1, body }, ...rest })
+const cancelOf = (runId: string) => ({ runId, cancel: { by: 'ada', reason: null, at: 1 } })
 /** Violates a reference. */
 const strayMessage = {
   id: 'm',
@@ -83,6 +84,38 @@ describe('a batch', () => {
     assert.equal(synchronous(), normal)
     executeAs(true, append('a', 2, 'three'))
     assert.equal(synchronous(), full)
+  })
+
+  test('with commands of the log stores how far it has the log, and tells only about the others', () => {
+    const logged = [accept('a'), append('a', 0, 'one')]
+    const length = logged.flat().length
+    const reply = writer.execute({
+      durable: false,
+      values: [...logged, append('a', 1, 'two', 9), command('requestCancel', cancelOf('a'))].flat(),
+      logged: { after: 0, number: 7, count: 2, length },
+    })
+
+    assert.deepEqual(failures(reply), [[0, 'run_fenced']])
+    assert.deepEqual(
+      reply.results.map(([index]) => index),
+      [1],
+    )
+    assert.deepEqual(tail(), ['a 1 1 one'])
+    assert.equal(writer.log.applied, 7)
+  })
+
+  test('with commands of the log that come too early, or that are refused, changes nothing', () => {
+    const values = accept('a')
+    const logged = (after: number) => ({ after, number: after + 1, count: 1, length: values.length })
+    assert.throws(() => writer.execute({ durable: true, values, logged: logged(1) }), { code: 'store_unavailable' })
+    assert.equal(lines('SELECT id FROM runs').length, 0)
+
+    const stray = append('nowhere', 0, 'one')
+    const batch = { durable: true, values: [...stray, ...accept('a')], logged: logged(0) }
+    assert.throws(() => writer.execute(batch), { code: 'store_damaged' })
+    assert.deepEqual([lines('SELECT id FROM runs').length, writer.log.applied], [0, 0])
+    writer.execute({ durable: true, values, logged: logged(0) })
+    assert.deepEqual([lines('SELECT id FROM runs'), writer.log.applied], [['a'], 1])
   })
 
   test('in which a command is refused keeps all others, before it and after it', () => {

@@ -3,13 +3,16 @@
 // batch, and the in-memory run cache with it. This file does not depend on threads.
 
 import type { DatabaseSync } from 'node:sqlite'
+import { AppError } from '../../errors/app-error.ts'
 import { archiveHandlers } from './archive-store.ts'
+import type { LogRecord } from './command-log.ts'
 import {
   type CommandBatch,
   type BatchReply,
   type CommandName,
   deltaMark,
   type Handlers,
+  type LogState,
   toFailure,
   unpackCommand,
 } from './commands.ts'
@@ -34,20 +37,90 @@ import { failsOnlyItsCommand, toStoreError } from './sqlite-errors.ts'
 import { usageWriter } from './usage-store.ts'
 import { workspaceHandlers } from './workspace-store.ts'
 
+/** Thrown to execute a batch again with savepoints. */
+const commandFailed = new Error('A command of the batch failed.')
+
 export type BatchWriter = ReturnType<typeof batchWriter>
 
-/** Expects a migrated database that no other connection writes to. */
-export function batchWriter(db: DatabaseSync) {
-  const file = db.location() ?? ''
+/**
+ * Expects a migrated database that no other connection writes to. `log`: the records of the log that the database does not have;
+ * they are executed first.
+ */
+export function batchWriter(db: DatabaseSync, log: readonly LogRecord[] = []) {
   let synced: boolean | undefined
   setSynced(true)
+  inTransaction(() => recoverJournal(db))
+  const refused = log.length === 0 ? 0 : replay(db, log)
   // We hold the process lock, so every lease and every node in the file belongs to a dead process.
   inTransaction(() => {
     recoverJournal(db)
     db.exec('UPDATE runs SET lease_owner = NULL, lease_until = NULL, slot = 0 WHERE lease_owner IS NOT NULL')
     db.exec('DELETE FROM nodes')
   })
+  const executor = commandExecutor(db)
 
+  /** Throws if the whole batch was rolled back. */
+  function execute(batch: CommandBatch): BatchReply {
+    setSynced(batch.durable || batch.logged !== undefined)
+    return executor.execute(batch)
+  }
+
+  /** Call outside a transaction: SQLite refuses the change inside one. Skipped if nothing changes, because it costs as much as a small insert. */
+  function setSynced(wanted: boolean): void {
+    if (synced === wanted) return
+    db.exec(`PRAGMA synchronous = ${wanted ? 'FULL' : 'NORMAL'}`)
+    synced = wanted
+  }
+
+  function inTransaction(work: () => void): void {
+    db.exec('BEGIN IMMEDIATE')
+    try {
+      work()
+      db.exec('COMMIT')
+    } catch (error) {
+      if (db.isTransaction) db.exec('ROLLBACK')
+      throw error
+    }
+  }
+
+  return {
+    execute,
+    /** How many commands of the log were refused. They were acknowledged, so there should be none. */
+    refused,
+    /** Which log belongs to the database, and how much of it the database has. */
+    get log(): LogState {
+      return logState(db)
+    },
+    close(): void {
+      setSynced(true)
+      inTransaction(() => executor.foldAll())
+      db.exec('PRAGMA wal_checkpoint(TRUNCATE)')
+      db.close()
+    },
+  }
+}
+
+export function logState(db: DatabaseSync): LogState {
+  const value = (name: string) =>
+    Number(db.prepare('SELECT value FROM store_state WHERE name = ?').get(name)?.['value'] ?? 0)
+  return { lineage: value('log_lineage'), applied: value('log_applied') }
+}
+
+/** Executes the records of the log, each in a transaction. Returns how many commands were refused. */
+function replay(db: DatabaseSync, records: readonly LogRecord[]): number {
+  // Has its own memory of the runs, because recovery changes their rows after it.
+  const executor = commandExecutor(db)
+  let refused = 0
+  for (const { number, values } of records) {
+    const { failures } = executor.execute({ durable: true, values }, number)
+    refused += failures.length
+  }
+  return refused
+}
+
+/** Executes commands. It keeps the state of the runs that it writes to, so it must be the only writer while it is used. */
+function commandExecutor(db: DatabaseSync) {
+  const file = db.location() ?? ''
   const cache = new RunCache()
   const folded: [runId: string, lastSeq: number][] = []
   const journal = journalWriter(db, cache, folded)
@@ -64,6 +137,8 @@ export function batchWriter(db: DatabaseSync) {
   const writeCheck = db.prepare("UPDATE store_state SET value = 1 - value WHERE name = 'write_check'")
   const savepoint = db.prepare('SAVEPOINT command')
   const keep = db.prepare('RELEASE command')
+  const setLogApplied = db.prepare("UPDATE store_state SET value = ? WHERE name = 'log_applied'")
+  const logAppliedTo = db.prepare("SELECT value FROM store_state WHERE name = 'log_applied'")
   const begin = db.prepare('BEGIN IMMEDIATE')
   const commit = db.prepare('COMMIT')
 
@@ -100,13 +175,29 @@ export function batchWriter(db: DatabaseSync) {
     },
   }
 
-  /** Throws if the whole batch was rolled back. */
-  function execute({ durable, values }: CommandBatch): BatchReply {
+  /** Throws if the whole batch was rolled back. `replayed`: the number of a log record that the batch is. */
+  function execute({ values, logged }: CommandBatch, replayed?: number): BatchReply {
+    if (logged !== undefined && logAppliedTo.get()?.['value'] !== logged.after) throw logGap()
+    const batch = { values, loggedCount: logged?.count ?? 0, number: replayed ?? logged?.number }
+    try {
+      return transaction(batch, false)
+    } catch (error) {
+      if (error !== commandFailed) throw error
+      return transaction(batch, true)
+    }
+  }
+
+  /**
+   * `isolates`: a failed command is rolled back alone. That costs a savepoint for each command, and SQLite then copies each page
+   * before its first change. Commands rarely fail, so the batch is tried without savepoints first; if a command fails, everything is rolled
+   * back and `commandFailed` is thrown.
+   */
+  function transaction({ values, loggedCount, number }: NumberedBatch, isolates: boolean): BatchReply {
     const reply: BatchReply = { type: 'done', failures: [], results: [], folded: [] }
-    setSynced(durable)
     begin.run()
     try {
-      for (let at = 0, index = 0; at < values.length; index += 1) {
+      // The commands that were acknowledged from the log have no result any more, so theirs have negative indexes.
+      for (let at = 0, index = 0 - loggedCount; at < values.length; index += 1) {
         const name = values[at] as string
         try {
           if (name === deltaMark) {
@@ -125,15 +216,22 @@ export function batchWriter(db: DatabaseSync) {
             const end = at + 3 + (values[at + 2] as number)
             const texts = values.slice(at + 3, end) as string[]
             at = end
-            const result = isolated(name as CommandName, json, texts)
-            if (result !== null) reply.results.push([index, result])
+            const input = unpackCommand(json, texts)
+            const result = isolates
+              ? isolated(name as CommandName, input)
+              : handlers[name as CommandName](input as never)
+            if (result !== null && index >= 0) reply.results.push([index, result])
           }
         } catch (error) {
           if (!db.isTransaction || !failsOnlyItsCommand(error)) throw error
+          // A refused delta has changed nothing.
+          if (!isolates && name !== deltaMark) throw commandFailed
+          if (index < 0) throw acknowledgedAndRefused(error)
           reply.failures.push([index, toFailure(toStoreError(error, file))])
         }
       }
       journal.sweep()
+      if (number !== undefined) setLogApplied.run(number)
       commit.run()
     } catch (error) {
       if (db.isTransaction) db.exec('ROLLBACK')
@@ -148,8 +246,7 @@ export function batchWriter(db: DatabaseSync) {
   }
 
   /** Runs one command inside a savepoint, so that it is applied as a whole or not at all. */
-  function isolated(name: CommandName, json: string, texts: string[]): unknown {
-    const input = unpackCommand(json, texts)
+  function isolated(name: CommandName, input: unknown): unknown {
     const mark = cache.mark()
     const foldedMark = folded.length
     savepoint.run()
@@ -168,31 +265,29 @@ export function batchWriter(db: DatabaseSync) {
     }
   }
 
-  /** Call outside a transaction: SQLite refuses the change inside one. Skipped if nothing changes, because it costs as much as a small insert. */
-  function setSynced(wanted: boolean): void {
-    if (synced === wanted) return
-    db.exec(`PRAGMA synchronous = ${wanted ? 'FULL' : 'NORMAL'}`)
-    synced = wanted
-  }
-
-  function inTransaction(work: () => void): void {
-    db.exec('BEGIN IMMEDIATE')
-    try {
-      work()
-      db.exec('COMMIT')
-    } catch (error) {
-      if (db.isTransaction) db.exec('ROLLBACK')
-      throw error
-    }
-  }
-
   return {
     execute,
-    close(): void {
-      setSynced(true)
-      inTransaction(() => journal.foldAll())
-      db.exec('PRAGMA wal_checkpoint(TRUNCATE)')
-      db.close()
-    },
+    /** Moves all events into the journal table. Call inside a transaction. */
+    foldAll: () => journal.foldAll(),
   }
+}
+
+type NumberedBatch = {
+  values: CommandBatch['values']
+  loggedCount: number
+  /** The database then has the log up to this number. */
+  number: number | undefined
+}
+
+function logGap(): AppError {
+  return new AppError('store_unavailable', 'An earlier batch could not be written to the database. Retry in a moment.')
+}
+
+/** The command is certain to succeed when it is acknowledged, so this is a bug or a damaged file. The log keeps the command. */
+function acknowledgedAndRefused(cause: unknown): AppError {
+  return new AppError(
+    'store_damaged',
+    'The database refused a command that was acknowledged. Restart the server; the log tells which one is skipped.',
+    { retryable: false, cause },
+  )
 }

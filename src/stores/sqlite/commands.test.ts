@@ -28,10 +28,22 @@ test('a long text is passed beside the JSON, once for each time that it stands i
   assert.deepEqual(texts, [long, long])
 })
 
-test('a short append is one text, also when it holds the mark of a long one', () => {
-  const input = { journal: { id: 1, lastSeq: 2, body: 'short' }, reason: '\u00010' }
+test('the events of a short append are passed beside the JSON, also when it holds the mark of a long text', () => {
+  const input = { journal: { id: 1, lastSeq: 2, body: '{"seq":2}' }, reason: '\u00010' }
   const { json, texts } = packCommand(input)
 
-  assert.deepEqual(texts, [])
+  assert.deepEqual(texts, ['{"seq":2}'])
   assert.deepEqual(unpackCommand(json, texts), input)
+  assert.equal(input.journal.body, '{"seq":2}', 'the command itself is not changed')
+})
+
+test('any command with events is unpacked as it was packed', () => {
+  const text = fc.oneof(fc.string(), fc.constantFrom(long, '\u0001', '\u00010', '\u0001events', ''))
+  fc.assert(
+    fc.property(fc.record({ body: text, reason: text, contents: fc.array(text) }), ({ body, reason, contents }) => {
+      const input = { journal: { id: 1, lastSeq: 2, body }, reason, messages: contents.map((content) => ({ content })) }
+      const { json, texts } = packCommand(input)
+      assert.deepEqual(unpackCommand(json, texts), JSON.parse(JSON.stringify(input)))
+    }),
+  )
 })

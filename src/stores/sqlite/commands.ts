@@ -236,13 +236,19 @@ export const deltaMark = '.'
 const longTextChars = 16 * 1024
 /** Prefix of the placeholder for a text that was moved out of the JSON. A text that itself starts with it is moved out too. */
 const textMark = '\u0001'
+/** The placeholder for the events of a command that has no other text beside its JSON. */
+const bodyMark = `${textMark}events`
 
 /** The JSON of a command, and the long texts that it refers to. */
 export function packCommand(input: unknown): { json: string; texts: string[] } {
+  // Fast path: nearly all commands are short appends, and their rows repeat only text that is in their events. The events are
+  // JSON already, so they are never part of the JSON of the command.
+  const journal = (input as { journal?: EncodedEvents | null } | null)?.journal
+  if (journal != null && journal.body.length < longTextChars) {
+    const json = JSON.stringify({ ...(input as object), journal: { ...journal, body: bodyMark } })
+    return { json, texts: [journal.body] }
+  }
   const texts: string[] = []
-  // Fast path: nearly all commands are short appends, and their rows repeat only text that is in their events.
-  const body = (input as { journal?: EncodedEvents | null } | null)?.journal?.body
-  if (body !== undefined && body.length < longTextChars) return { json: JSON.stringify(input), texts }
   const json = JSON.stringify(input, (_key, value: unknown) => {
     if (typeof value !== 'string' || (value.length < longTextChars && !value.startsWith(textMark))) return value
     texts.push(value)
@@ -253,13 +259,35 @@ export function packCommand(input: unknown): { json: string; texts: string[] } {
 
 export function unpackCommand(json: string, texts: readonly string[]): unknown {
   if (texts.length === 0) return JSON.parse(json)
+  if (texts.length === 1) {
+    const input = JSON.parse(json) as { journal?: { body: string } | null }
+    if (input.journal?.body === bodyMark) {
+      input.journal.body = texts[0] as string
+      return input
+    }
+  }
   return JSON.parse(json, (_key, value: unknown) =>
     typeof value === 'string' && value.startsWith(textMark) ? texts[Number(value.slice(textMark.length))] : value,
   )
 }
 
 /** `values` is the sequence of commands, encoded as described at `deltaMark`. */
-export type CommandBatch = { durable: boolean; values: (string | number)[] }
+export type CommandBatch = {
+  durable: boolean
+  values: (string | number)[]
+  /**
+   * The first `count` commands, which are the first `length` values, were acknowledged from the log: its records after `after`, up
+   * to `number`. Absent if there are none.
+   */
+  logged?: { after: number; number: number; count: number; length: number }
+}
+
+/** Which log belongs to the database, and how much of it the database has. */
+export type LogState = {
+  lineage: number
+  /** The database has the commands up to this number. */
+  applied: number
+}
 
 export type Failure = {
   code: ErrorCode
@@ -279,11 +307,11 @@ export type BatchReply = {
 }
 
 export type WriterMessage =
-  | { type: 'ready' }
+  | { type: 'ready'; log: LogState }
   | { type: 'refused'; failure: Failure }
   | { type: 'closed' }
-  /** The whole batch was rolled back. */
-  | { type: 'failed'; failure: Failure }
+  /** The whole batch was rolled back. `applied`: except the commands that were acknowledged from the log. */
+  | { type: 'failed'; failure: Failure; applied?: true }
   /** Closing failed after the last batch, so no command is waiting for this error. */
   | { type: 'trouble'; failure: Failure }
   | BatchReply

@@ -379,6 +379,6 @@ test('a damaged database refuses everything from then on, and is closed in order
 
 test('ids in the tail grow, and the opening is reported', async () => {
   assert.deepEqual([queue.tailId(), queue.tailId(), queue.tailId()], [1, 2, 3])
-  say({ type: 'ready' })
+  say({ type: 'ready', log: { lineage: 1, applied: 0 } })
   await queue.opened()
 })

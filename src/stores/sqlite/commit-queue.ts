@@ -7,22 +7,30 @@
 // until `gatherMs` after the last batch of deltas alone was sent, so that many runs share one
 // commit when commits are frequent, and the first delta of a quiet server goes at once. They
 // wait a quarter of that if the last batch was of one run, because there is little to share.
+//
+// A batch whose results are all certain (hot-commands.ts) is written to the log and acknowledged; the writer gets its
+// commands later, with those of other batches. They are in front of the next batch that does need the writer, so that the
+// database executes all commands in their order.
 
 import { Worker } from 'node:worker_threads'
 import { AppError } from '../../errors/app-error.ts'
 import type { Clock, Timer } from '../../kit/clock.ts'
 import type { RunRow } from '../run-store.ts'
+import type { CommandLog } from './command-log.ts'
 import {
   type BatchReply,
+  type CommandBatch,
   type CommandName,
   type Commands,
   deltaMark,
   type Failure,
   fromFailure,
+  type LogState,
   packCommand,
   type WriterMessage,
   type WriterRequest,
 } from './commands.ts'
+import { type HotAccept, KnownRuns, runEffect, type RunEffect } from './hot-commands.ts'
 
 export type Writer = Pick<Worker, 'on' | 'postMessage'>
 
@@ -34,16 +42,41 @@ type Pending = {
   reject(error: AppError): void
   /** One for each run that the command writes to; undefined if the command has no events for that run. */
   tailRows: readonly (TailRow | undefined)[]
+  /** Undefined if the command changes no known run, or if it may change several. */
+  effect: RunEffect | undefined
+  /** It only adds events. */
+  isDelta: boolean
 }
+
+/** A batch that was acknowledged from the log, and that the database does not have yet. */
+type LoggedBatch = { number: number; count: number; values: (string | number)[]; lastTailId: number }
+
+/** What the writer is working on: a batch, if any, after batches from the log. */
+type Posted = { batch: Pending[] | undefined; logged: LoggedBatch[]; synced: boolean }
+
+const nothingPosted: Posted = { batch: undefined, logged: [], synced: false }
+
+/** How long a command may be in the log before it is sent to the database. */
+const applyMs = 100
+/** Bounds the time that the writer needs for them. */
+const unappliedMax = 1000
+/** How long to wait after the database could not be written. */
+const applyRetryMs = 500
 
 export type QueueOptions = {
   gatherMs: number
   clock: Clock
   onError(error: unknown): void
-  /** Called after the commit, before the promise of the command resolves. */
-  onStored(row: TailRow): void
+  /** Called after the commit, before the promise of the command resolves. `body`: the text of the row, if the database does not have it yet. */
+  onStored(row: TailRow, body?: string): void
+  /** The database has the rows up to this id. */
+  onApplied?(tailId: number): void
   /** The events up to `lastSeq` were folded: read them from the journal table, not from the tail. */
   onFolded(runId: string, lastSeq: number): void
+  /** Opens the log; undefined if there is to be none. Called when the database is open. */
+  openLog?(state: LogState): CommandLog | undefined
+  /** Asked before each batch that could be logged. */
+  mayLog?(): boolean
 }
 
 export function startWriter(file: string): Worker {
@@ -63,7 +96,33 @@ export class CommitQueue {
   #values: (string | number)[] = []
   #waiting: Pending[] = []
   #durable = false
+  /** The batch that is with the writer or being logged. */
   #sent: Pending[] | undefined
+  /** What the writer has, in order. It has at most one batch. */
+  readonly #posted: Posted[] = []
+  readonly #known = new KnownRuns()
+  #log: CommandLog | undefined
+  /** Batches that the log has and the writer has not, in order. */
+  #unapplied: LoggedBatch[] = []
+  #unappliedCommands = 0
+  #applyTimer: Timer | undefined
+  /** The numbers up to which the log is acknowledged, and up to which the database has it. */
+  #acknowledged = 0
+  #applied = 0
+  /** The number of the last record that changes more than the journal. */
+  #acknowledgedRows = 0
+  /** Callers that wait until the database has the log up to a number. */
+  #readers: { number: number; resolve: () => void; reject: (error: AppError) => void }[] = []
+  /** The last batch for the database failed. Nothing is logged until one succeeds. */
+  #isBlocked = false
+  /**
+   * The database has a batch that a power cut may lose. A synced record of the log could not be executed without it, so nothing is
+   * logged before a synced batch has followed.
+   */
+  #isUnsynced = false
+  /** The log could not be written, and is not used any more. */
+  #isLogBroken = false
+  #isClosePosted = false
   /** Set while a caller of `answered` waits for the reply to the batch in `#sent`. */
   #answered: PromiseWithResolvers<void> | undefined
   /** When the last batch without a durable command was sent. */
@@ -98,7 +157,9 @@ export class CommitQueue {
   appendDelta(row: TailRow, epoch: number, body: string, durable: boolean): Promise<unknown> {
     if (this.#refusal !== undefined) return Promise.reject(this.#refusal)
     this.#values.push(deltaMark, row.runId, epoch, row.firstSeq - 1, row.id, row.lastSeq, body)
-    return this.#enqueue(durable, [row])
+    const { runId, firstSeq, lastSeq } = row
+    const effect = { type: 'append', runId, epoch, afterSeq: firstSeq - 1, lastSeq, body, releases: false } as const
+    return this.#enqueue(durable, [row], effect, true)
   }
 
   /** `tailRows`: one if the command has a single result, or one for each entry if the result is a list. */
@@ -111,7 +172,7 @@ export class CommitQueue {
     if (this.#refusal !== undefined) return Promise.reject(this.#refusal)
     const { json, texts } = packCommand(input)
     this.#values.push(name, json, texts.length, ...texts)
-    return this.#enqueue(durable, tailRows) as Promise<Commands[Name]['gives']>
+    return this.#enqueue(durable, tailRows, runEffect(name, input), false) as Promise<Commands[Name]['gives']>
   }
 
   /**
@@ -122,6 +183,27 @@ export class CommitQueue {
     if (this.#sent === undefined) return Promise.resolve()
     this.#answered ??= Promise.withResolvers()
     return this.#answered.promise
+  }
+
+  /** True if the database has everything that was acknowledged. */
+  get isApplied(): boolean {
+    return this.#applied === this.#acknowledged
+  }
+
+  /** True if the database has every row that was acknowledged. Deltas change no row. */
+  get isReadable(): boolean {
+    return this.#applied >= this.#acknowledgedRows
+  }
+
+  /** Resolves when the database has every row that is acknowledged now. Rejects if it cannot be written. */
+  readable(): Promise<void> {
+    if (this.isReadable) return Promise.resolve()
+    if (this.#refusal !== undefined && this.#closed === undefined) return Promise.reject(this.#refusal)
+    const number = this.#acknowledgedRows
+    const { promise, resolve, reject } = Promise.withResolvers<void>()
+    this.#readers.push({ number, resolve, reject })
+    this.#apply()
+    return promise
   }
 
   /** Writes all queued commands, then closes. */
@@ -137,10 +219,15 @@ export class CommitQueue {
     return this.#closed.promise
   }
 
-  #enqueue(durable: boolean, tailRows: Pending['tailRows']): Promise<unknown> {
+  #enqueue(
+    durable: boolean,
+    tailRows: Pending['tailRows'],
+    effect: RunEffect | undefined,
+    isDelta: boolean,
+  ): Promise<unknown> {
     if (durable) this.#durable = true
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ resolve, reject, tailRows })
+      this.#waiting.push({ resolve, reject, tailRows, effect, isDelta })
       if (this.#sent === undefined) this.#sendSoon()
     })
   }
@@ -169,23 +256,129 @@ export class CommitQueue {
     this.#timer?.cancel()
     this.#timer = undefined
     if (this.#waiting.length === 0) {
-      if (this.#closed !== undefined) this.#post('close')
+      if (this.#closed !== undefined) this.#postClose()
       return
     }
-    const request: WriterRequest = { durable: this.#durable, values: this.#values }
-    this.#sent = this.#waiting
-    if (!this.#durable) {
+    const batch = this.#waiting
+    const values = this.#values
+    const durable = this.#durable
+    this.#sent = batch
+    if (!durable) {
       this.#deltasSentAt = this.#options.clock.monotonic()
-      this.#deltasSent = this.#sent.length
+      this.#deltasSent = batch.length
     }
     this.#waiting = []
     this.#values = []
     this.#durable = false
-    this.#post(request)
+    if (!this.#logged(batch, values, durable)) this.#post(batch, values, durable)
   }
 
-  #post(request: WriterRequest): void {
+  /** Writes the batch to the log, if all its results are certain and there is room. */
+  #logged(batch: Pending[], values: (string | number)[], durable: boolean): boolean {
+    const log = this.#log
+    if (log === undefined || this.#isBlocked || this.#isUnsynced || this.#options.mayLog?.() === false) return false
+    if (batch.some(({ effect }) => effect === undefined)) return false
+    const record = log.record(values)
+    if (record === undefined) {
+      this.#apply()
+      return false
+    }
+    // A command that is not certain may follow others that count as executed now. The writer then says what became of all of them.
+    if (!batch.every(({ effect }) => this.#known.foresee(effect as RunEffect))) return false
+    log.append(record, durable, (error) => {
+      if (error !== null) this.#logFailed(error, batch)
+      else this.#acknowledge(batch, values)
+    })
+    return true
+  }
+
+  #acknowledge(batch: Pending[], values: (string | number)[]): void {
+    let lastTailId = 0
+    for (const { tailRows } of batch) lastTailId = Math.max(lastTailId, tailRows[0]?.id ?? 0)
+    this.#acknowledged += 1
+    if (batch.some(({ isDelta }) => !isDelta)) this.#acknowledgedRows = this.#acknowledged
+    this.#unapplied.push({ number: this.#acknowledged, values, count: batch.length, lastTailId })
+    this.#unappliedCommands += batch.length
+    this.#sent = undefined
+    for (const { effect, tailRows, resolve } of batch) {
+      const value = effect?.type === 'accept' ? accepted(effect) : null
+      const [row] = tailRows
+      if (row !== undefined) this.#options.onStored(storedRow(row, value), effect?.body)
+      resolve(value)
+    }
+    this.#tellAnswered()
+    const isMuch = this.#unappliedCommands > unappliedMax || this.#log?.isHalfFull === true
+    if (isMuch) this.#apply()
+    this.#applyAfter(applyMs)
+    this.#next()
+  }
+
+  /** The record may be torn or not be synced, so the log is not used any more. What it holds is applied as usual. */
+  #logFailed(cause: Error, batch: Pending[]): void {
+    const error = new AppError('store_unavailable', 'The log of the database could not be written. Check the disk.', {
+      cause,
+    })
+    this.#options.onError(error)
+    this.#isBlocked = true
+    this.#isLogBroken = true
+    this.#sent = undefined
+    // The record counts as applied, so that it is not executed at the next start.
+    this.#acknowledged += 1
+    this.#unapplied.push({ number: this.#acknowledged, values: [], count: 0, lastTailId: 0 })
+    for (const { effect, reject } of batch) {
+      if (effect !== undefined) this.#known.forget(effect)
+      reject(error)
+    }
+    this.#tellAnswered()
+    this.#apply()
+    this.#next()
+  }
+
+  #applyAfter(ms: number): void {
+    this.#applyTimer ??= this.#options.clock.after(ms, () => {
+      this.#applyTimer = undefined
+      this.#apply()
+    })
+  }
+
+  /** Sends what only the log has to the writer. */
+  #apply(): void {
+    if (this.#unapplied.length === 0 || this.#posted.some(({ logged }) => logged.length > 0)) return
+    this.#post(undefined, [], true)
+  }
+
+  #takeUnapplied(): LoggedBatch[] {
+    const logged = this.#unapplied
+    this.#unapplied = []
+    this.#unappliedCommands = 0
+    this.#applyTimer?.cancel()
+    this.#applyTimer = undefined
+    return logged
+  }
+
+  /** Sends what only the log has to the writer, and after it the batch. */
+  #post(batch: Pending[] | undefined, values: (string | number)[], durable: boolean): void {
+    const logged = this.#takeUnapplied()
+    const request: CommandBatch = { durable, values }
+    const last = logged.at(-1)
+    if (last !== undefined) {
+      request.values = [...logged.flatMap((one) => one.values), ...values]
+      const count = logged.reduce((sum, one) => sum + one.count, 0)
+      const length = request.values.length - values.length
+      request.logged = { after: (logged[0] as LoggedBatch).number - 1, number: last.number, count, length }
+      this.#log?.swap(this.#applied)
+    }
+    const synced = durable || last !== undefined
+    if (!synced) this.#isUnsynced = true
+    this.#posted.push({ batch, logged, synced })
     this.#writer.postMessage(request)
+  }
+
+  #postClose(): void {
+    if (this.#isClosePosted) return
+    this.#isClosePosted = true
+    this.#apply()
+    this.#writer.postMessage('close' satisfies WriterRequest)
   }
 
   #receive(message: WriterMessage): void {
@@ -194,10 +387,10 @@ export class CommitQueue {
         this.#settle(message)
         break
       case 'failed':
-        this.#fail(message.failure)
+        this.#fail(message.failure, message.applied === true)
         break
       case 'ready':
-        this.#opened.resolve()
+        this.#opened.resolve(this.#openLog(message.log))
         return
       case 'refused':
         this.#refusal = fromFailure(message.failure)
@@ -208,15 +401,54 @@ export class CommitQueue {
         this.#options.onError(fromFailure(message.failure))
         return
       case 'closed':
+        this.#log?.close(this.isApplied)
+        this.#log = undefined
         this.#closed?.resolve()
         return
     }
+    this.#next()
+  }
+
+  #openLog(state: LogState): void {
+    this.#applied = state.applied
+    this.#acknowledged = state.applied
+    try {
+      this.#log = this.#options.openLog?.(state)
+    } catch (error) {
+      // The log makes commits cheaper; without it every command goes to the database at once.
+      const sentence = 'The log beside the database cannot be used, so commits take longer. Check the disk.'
+      this.#options.onError(new AppError('store_unavailable', sentence, { cause: error }))
+    }
+  }
+
+  /** Sends what waits, if no batch is under way. */
+  #next(): void {
+    if (this.#sent !== undefined) return
     if (this.#closed !== undefined) this.#send()
     else if (this.#waiting.length > 0) this.#sendSoon()
   }
 
   #settle({ failures, results, folded }: BatchReply): void {
-    const sent = this.#sent ?? []
+    const { batch, logged, synced } = this.#posted.shift() ?? nothingPosted
+    this.#isBlocked = this.#isLogBroken
+    if (synced) this.#isUnsynced = false
+    if (logged.length > 0) this.#wereApplied(logged)
+    if (batch !== undefined) this.#settleBatch(batch, failures, results)
+    for (const [runId, lastSeq] of folded) this.#options.onFolded(runId, lastSeq)
+    if (batch !== undefined) this.#tellAnswered()
+  }
+
+  #wereApplied(logged: readonly LoggedBatch[]): void {
+    this.#applied = logged.at(-1)?.number ?? this.#applied
+    this.#options.onApplied?.(Math.max(...logged.map(({ lastTailId }) => lastTailId)))
+    const readers = this.#readers
+    this.#readers = readers.filter(({ number }) => number > this.#applied)
+    for (const { number, resolve } of readers) if (number <= this.#applied) resolve()
+    if (this.#readers.length > 0) this.#apply()
+    else if (this.#unapplied.length > 0) this.#applyAfter(applyMs)
+  }
+
+  #settleBatch(sent: Pending[], failures: BatchReply['failures'], results: BatchReply['results']): void {
     this.#sent = undefined
     const values = new Map(results)
     const failed = new Map(failures)
@@ -231,24 +463,48 @@ export class CommitQueue {
           const result = Array.isArray(value) ? value[at] : value
           if (row !== undefined && !hasStoredNothing(result)) this.#options.onStored(storedRow(row, result))
         }
+        if (this.#log !== undefined) this.#learn(pending.effect, value)
         pending.resolve(value)
       } else {
         const error = fromFailure(failure)
         if (error.code === 'store_unavailable') this.#options.onError(error)
+        if (pending.effect !== undefined) this.#known.forget(pending.effect)
         pending.reject(error)
       }
     }
-    for (const [runId, lastSeq] of folded) this.#options.onFolded(runId, lastSeq)
-    this.#tellAnswered()
   }
 
-  #fail(failure: Failure): void {
-    const sent = this.#sent ?? []
-    this.#sent = undefined
+  /** Notes what the database did to the runs. A command that claims runs returns their rows. */
+  #learn(effect: RunEffect | undefined, value: unknown): void {
+    if (effect?.type === 'append') this.#known.executed(effect)
+    for (const one of Array.isArray(value) ? value : [value]) {
+      if (typeof one !== 'object' || one === null) continue
+      const row = 'run' in one ? one.run : one
+      if (isRunRow(row)) this.#known.read(row)
+    }
+  }
+
+  #fail(failure: Failure, isLogApplied: boolean): void {
+    const { batch, logged } = this.#posted.shift() ?? nothingPosted
     const error = fromFailure(failure)
     this.#options.onError(error)
-    for (const pending of sent) pending.reject(error)
-    this.#tellAnswered()
+    this.#isBlocked = true
+    if (isLogApplied) this.#wereApplied(logged)
+    else if (logged.length > 0) {
+      // They are acknowledged, so they are sent again, before everything else.
+      this.#unapplied = [...logged, ...this.#unapplied].sort((one, other) => one.number - other.number)
+      this.#unappliedCommands += logged.reduce((sum, { count }) => sum + count, 0)
+      for (const { reject } of this.#readers.splice(0)) reject(error)
+      this.#applyAfter(applyRetryMs)
+    }
+    if (batch !== undefined) {
+      this.#sent = undefined
+      for (const { effect, reject } of batch) {
+        if (effect !== undefined) this.#known.forget(effect)
+        reject(error)
+      }
+      this.#tellAnswered()
+    }
     if (error.code === 'store_damaged') this.#giveUp(error)
   }
 
@@ -260,6 +516,7 @@ export class CommitQueue {
   /** Rejects all queued and later commands, because more writes would make the damage worse. */
   #giveUp(error: AppError): void {
     this.#refusal ??= error
+    this.#applyTimer?.cancel()
     const waiting = this.#waiting
     this.#waiting = []
     this.#values = []
@@ -270,6 +527,7 @@ export class CommitQueue {
   /** Called when the thread has ended. After `close` that is expected and not reported. */
   #die(cause: unknown): void {
     this.#timer?.cancel()
+    this.#applyTimer?.cancel()
     this.#dead = true
     const error = new AppError(
       'store_unavailable',
@@ -285,10 +543,20 @@ export class CommitQueue {
     this.#waiting = []
     this.#values = []
     for (const pending of lost) pending.reject(error)
+    // What only the log has is applied at the next start.
+    for (const { reject } of this.#readers.splice(0)) reject(error)
     this.#tellAnswered()
     this.#opened.reject(error)
     this.#closed?.resolve()
   }
+}
+
+function accepted({ run }: HotAccept): { outcome: 'accepted'; run: RunRow } {
+  return { outcome: 'accepted', run }
+}
+
+function isRunRow(value: unknown): value is RunRow {
+  return typeof value === 'object' && value !== null && 'leaseOwner' in value && 'epoch' in value
 }
 
 /** The row with the last seq that was stored: an accept that claims its run stores more events than one that does not. */

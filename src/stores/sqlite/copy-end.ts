@@ -6,8 +6,10 @@ import type { DatabaseSync } from 'node:sqlite'
 import { AppError } from '../../errors/app-error.ts'
 import { copiedTables, type CopyRow, type CopyTable } from '../copy-tables.ts'
 import type { CopySource, CopyTarget } from '../store-copy.ts'
+import { logEndings } from './command-log.ts'
 import { openReader, openWriter } from './connection.ts'
 import { chunkBytes } from './file-store.ts'
+import { applyLeftLog } from './left-log.ts'
 import { migrate } from './migrate.ts'
 import { lockFile } from './process-lock.ts'
 import { toStoreError } from './sqlite-errors.ts'
@@ -17,6 +19,7 @@ const unfinishedMark = 'unfinished_copy'
 
 export function openSqliteSource(file: string): CopySource {
   if (!existsSync(file)) throw new AppError('copy_refused', `There is no database file ${file}.`)
+  applyLeftLog(file)
   const db = openReader(file)
   try {
     db.exec('BEGIN')
@@ -60,7 +63,7 @@ export function openSqliteTarget(file: string): CopyTarget {
     async begin() {
       if (isUnfinished(db)) {
         db.close()
-        for (const ending of ['-wal', '-shm']) rmSync(file + ending, { force: true })
+        for (const ending of ['-wal', '-shm', ...logEndings]) rmSync(file + ending, { force: true })
         // Emptied and not removed, so that its mode stays.
         truncateSync(file)
         db = open()

@@ -6,6 +6,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { AppError } from '../../errors/app-error.ts'
 import { type DatabaseWork, inspectedRunsMax } from '../database-work.ts'
 import { openReader } from './connection.ts'
+import { applyLeftLog } from './left-log.ts'
 import { readMigrations } from './migrate.ts'
 import { nodeLister } from './node-store.ts'
 import { runReader } from './run-rows.ts'
@@ -27,6 +28,7 @@ const problemsMax = 5
 /** Writes a snapshot of `file` to `target`, which must not exist, and syncs it to disk. Blocks its thread. */
 export function copyDatabase(file: string, target: string): void {
   try {
+    applyLeftLog(file)
     // A readable and writable connection: a read-only one cannot recover the WAL of a server that was killed.
     const db = new DatabaseSync(file)
     try {

@@ -26,7 +26,8 @@ export function journalReader(db: DatabaseSync, tails: JournalTails) {
       const lastSeq = refs[at + 2] as number
       if (lastSeq <= reached) continue
       reached = lastSeq
-      yield { lastSeq, body: tailRow.get(refs[at] as number)?.body }
+      const id = refs[at] as number
+      yield { lastSeq, body: tails.body(id) ?? tailRow.get(id)?.body }
     }
     // The writer may have folded events whose commit this thread has not heard of yet. A reader who already saw the change of
     // the run's row must also find the events that caused it.

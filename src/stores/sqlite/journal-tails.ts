@@ -1,12 +1,17 @@
 // For each open run, the rows of the tail table that are committed but not yet folded
 // into the journal table. The main thread records them from its own writes, so a reader
-// near the head finds its rows by id, without an index on the tail table.
+// near the head finds its rows by id, without an index on the tail table. Rows that only the log
+// holds are kept here with their text.
 
 export class JournalTails {
   /** [id, firstSeq, lastSeq, id, …], ascending. */
   readonly #tails = new Map<string, number[]>()
+  /** The texts of rows that the database does not have yet, by their ids, ascending. */
+  readonly #bodies = new Map<number, string>()
 
-  add(runId: string, id: number, firstSeq: number, lastSeq: number): void {
+  /** `body`: the text of the row, if the database does not have it yet. */
+  add(runId: string, id: number, firstSeq: number, lastSeq: number, body?: string): void {
+    if (body !== undefined) this.#bodies.set(id, body)
     const refs = this.#tails.get(runId)
     if (refs === undefined) this.#tails.set(runId, [id, firstSeq, lastSeq])
     else refs.push(id, firstSeq, lastSeq)
@@ -20,6 +25,19 @@ export class JournalTails {
     while (kept < refs.length && (refs[kept + 2] as number) <= throughSeq) kept += 3
     if (kept === refs.length) this.#tails.delete(runId)
     else refs.splice(0, kept)
+  }
+
+  /** The database has the rows up to this id. */
+  applied(lastId: number): void {
+    for (const id of this.#bodies.keys()) {
+      if (id > lastId) return
+      this.#bodies.delete(id)
+    }
+  }
+
+  /** Undefined if the database has the row. */
+  body(id: number): string | undefined {
+    return this.#bodies.get(id)
   }
 
   refs(runId: string): readonly number[] {

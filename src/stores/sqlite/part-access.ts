@@ -6,8 +6,13 @@ import type { CommandName, Commands } from './commands.ts'
 
 export type PartAccess = {
   db: DatabaseSync
-  /** Runs a query. Errors of the database become AppErrors; a closed store is `store_unavailable`. */
+  /**
+   * Runs a query that sees every acknowledged write. Errors of the database become AppErrors; a closed store is
+   * `store_unavailable`.
+   */
   read<T>(query: () => T): Promise<T>
+  /** Like `read`, but does not see what only the log has. */
+  readCommitted<T>(query: () => T): Promise<T>
   /** Runs a command in the writer thread. Its changes are synced to disk when the promise resolves, unless `durable` is false. */
   write<Name extends CommandName>(
     name: Name,

@@ -13,7 +13,8 @@ import type { JournalWriter } from './journal-writer.ts'
 import type { MessageWriter } from './message-store.ts'
 import type { RunCache } from './run-cache.ts'
 import type { SnapshotWriter } from './snapshot-store.ts'
-import { releasesRun, type RunTable } from './run-table.ts'
+import { releasesRun } from './run-change.ts'
+import type { RunTable } from './run-table.ts'
 import type { UsageWriter } from './usage-store.ts'
 
 type TableWriters = {

@@ -19,7 +19,7 @@ import { runReader } from './run-rows.ts'
 export type StoreClock = Pick<Clock, 'now' | 'monotonic'>
 
 export function runStore(
-  { db, read, write }: PartAccess,
+  { db, read, readCommitted, write }: PartAccess,
   queue: CommitQueue,
   tails: JournalTails,
   clock: StoreClock,
@@ -112,11 +112,12 @@ export function runStore(
     requestCancel: async (runId, cancel) => (await write('requestCancel', { runId, cancel })) ?? undefined,
 
     async readEvents(runId, afterSeq, limit) {
-      const page = await read(() => journal.read(runId, afterSeq, limit))
+      // The events that only the log has are at hand.
+      const page = await readCommitted(() => journal.read(runId, afterSeq, limit))
       if (page.nextAfter > 0) return page
       // No run is without events. Its row can be read a moment before this thread hears of the commit that stored both.
       await queue.answered()
-      return await read(() => journal.read(runId, afterSeq, limit))
+      return await readCommitted(() => journal.read(runId, afterSeq, limit))
     },
     readRun: (runId) =>
       read(() => {

@@ -3,26 +3,14 @@
 
 import type { DatabaseSync } from 'node:sqlite'
 import { AppError } from '../../errors/app-error.ts'
-import type { RunStatus } from '../../journal/event.ts'
 import type { ClaimedRun, RunRow } from '../run-store.ts'
 import type { Commands, Lease } from './commands.ts'
 import type { Row } from './connection.ts'
 import type { JournalWriter } from './journal-writer.ts'
 import { toJson } from './json-column.ts'
 import type { CachedRun, RunCache } from './run-cache.ts'
+import { type RunChange, releasesRun, terminal } from './run-change.ts'
 import { runReader, toRunRow, unfinished } from './run-rows.ts'
-
-type RunChange = NonNullable<Commands['append']['takes']['run']>
-
-/** A copy of `isTerminal` in the journal. Importing that would load the schema library into the writer thread: 50 ms and 10 MB. */
-const terminal: ReadonlySet<RunStatus> = new Set<RunStatus>(['succeeded', 'failed', 'canceled'])
-
-/** The change releases the lease or ends the run: the next writer, if any, has to claim it first. */
-export function releasesRun(change: RunChange | undefined): boolean {
-  return (
-    change !== undefined && (change.release === true || (change.status !== undefined && terminal.has(change.status)))
-  )
-}
 
 export type RunTable = ReturnType<typeof runTable>
 

@@ -40,7 +40,7 @@ export function toStoreError(error: unknown, file: string): AppError {
     const name = basename(file)
     return new AppError(
       'store_damaged',
-      `The database file ${name} in the data folder is damaged. Stop the server, then restore the file from a backup, or move it away together with ${name}-wal and ${name}-shm to start with an empty one.`,
+      `The database file ${name} in the data folder is damaged. Stop the server, then restore the file from a backup, or move it away together with the files beside it whose names begin with ${name} to start with an empty one.`,
       { retryable: false, cause: error },
     )
   }

@@ -102,7 +102,10 @@ describe('the SQLite file', () => {
   test('gives the first events of a run to whoever can read its row, also before the commit is reported', async () => {
     const { file, remove } = newFolder()
     const store = await openSqliteStore({ clock: systemClock, file })
-    const accepting = claimedRun(store, 'r1')
+    // Only the database can say whether the key is taken, so the acceptance is not acknowledged from the log.
+    const accepting = store.accept(
+      acceptInput('r1', { claim: claimNow, idempotency: { key: 'k', route: 'r', fingerprint: 'f' } }),
+    )
     await new Promise((resolve) => setImmediate(resolve))
     // The writer commits meanwhile, and this thread cannot hear of it.
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 500)

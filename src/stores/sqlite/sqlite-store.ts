@@ -1,6 +1,6 @@
-// The store in one SQLite file. Writes go through the commit queue to a worker thread.
-// Reads use a connection of the main thread and see every acknowledged write. The process
-// lock makes sure that only one process uses the file.
+// The store in one SQLite file. Writes go through the commit queue, to a log and to a worker
+// thread. Reads use a connection of the main thread and see every acknowledged write. The
+// process lock makes sure that only one process uses the file.
 
 import { mkdirSync } from 'node:fs'
 import { dirname } from 'node:path'
@@ -8,6 +8,7 @@ import { AppError } from '../../errors/app-error.ts'
 import type { Clock } from '../../kit/clock.ts'
 import type { Store } from '../store.ts'
 import { archiveStore } from './archive-store.ts'
+import { CommandLog } from './command-log.ts'
 import { CommitQueue, startWriter } from './commit-queue.ts'
 import { comparisonStore } from './comparison-store.ts'
 import { openReader } from './connection.ts'
@@ -21,6 +22,7 @@ import { fileStore } from './file-store.ts'
 import { interactionStore } from './interaction-store.ts'
 import { JournalTails } from './journal-tails.ts'
 import { keyStore } from './key-store.ts'
+import { logCheck } from './log-check.ts'
 import { messageStore } from './message-store.ts'
 import { nodeStore } from './node-store.ts'
 import { noteStore } from './note-store.ts'
@@ -61,7 +63,10 @@ export async function openSqliteStore(options: SqliteOptions): Promise<Store> {
       gatherMs: options.commitGatherMs ?? commitGatherMsDefault,
       clock: options.clock,
       onError: options.onError ?? (() => {}),
-      onStored: ({ runId, id, firstSeq, lastSeq }) => tails.add(runId, id, firstSeq, lastSeq),
+      onStored: ({ runId, id, firstSeq, lastSeq }, body) => tails.add(runId, id, firstSeq, lastSeq, body),
+      onApplied: (tailId) => tails.applied(tailId),
+      openLog: (state) => (CommandLog.isSupported ? new CommandLog(options.file, state) : undefined),
+      mayLog: logCheck(options.file, options.clock),
       onFolded: (runId, lastSeq) => tails.folded(runId, lastSeq),
     })
     await queue.opened()
@@ -91,6 +96,12 @@ function storeOf(
   let closing: Promise<void> | undefined
 
   async function read<T>(query: () => T): Promise<T> {
+    // The reading connection does not see what only the log has.
+    if (!queue.isReadable) await queue.readable()
+    return await readCommitted(query)
+  }
+
+  async function readCommitted<T>(query: () => T): Promise<T> {
     if (closing !== undefined) throw new AppError('store_unavailable', 'The store is closed. Start the server again.')
     try {
       return query()
@@ -99,7 +110,12 @@ function storeOf(
     }
   }
 
-  const access: PartAccess = { db, read, write: async (name, input, durable) => queue.run(name, input, durable) }
+  const access: PartAccess = {
+    db,
+    read,
+    readCommitted,
+    write: async (name, input, durable) => queue.run(name, input, durable),
+  }
   return {
     ...runStore(access, queue, tails, time),
     ...conversationStore(access),

@@ -4,8 +4,9 @@
 import { statSync } from 'node:fs'
 import { parentPort, workerData } from 'node:worker_threads'
 import { AppError } from '../../errors/app-error.ts'
-import { batchWriter } from './batch-writer.ts'
-import { toFailure, type WriterMessage, type WriterRequest } from './commands.ts'
+import { batchWriter, logState } from './batch-writer.ts'
+import { readLog } from './command-log.ts'
+import { type CommandBatch, toFailure, type WriterMessage, type WriterRequest } from './commands.ts'
 import { openWriter } from './connection.ts'
 import { refuseUnfinished } from './copy-end.ts'
 import { migrate } from './migrate.ts'
@@ -22,7 +23,8 @@ try {
   const db = openWriter(file)
   migrate(db)
   refuseUnfinished(db)
-  const writer = batchWriter(db)
+  const writer = batchWriter(db, readLog(file, logState(db)))
+  if (writer.refused > 0) send({ type: 'trouble', failure: toFailure(skipped(writer.refused)) })
   const log = `${file}-wal`
   const opened = { file: identityOf(file), log: identityOf(log) }
   port.on('message', (request: WriterRequest) => {
@@ -43,13 +45,32 @@ try {
       if (identityOf(log) !== opened.log) throw logGone()
       send(writer.execute(request))
     } catch (error) {
-      send({ type: 'failed', failure: failure(error) })
+      send({ type: 'failed', failure: failure(error), ...(appliedAlone(request) ? { applied: true } : {}) })
     }
   })
-  send({ type: 'ready' })
+
+  /** Tries to execute what was acknowledged before, without the batch that failed. */
+  function appliedAlone({ values, logged }: CommandBatch): boolean {
+    if (logged === undefined || values.length === logged.length) return false
+    try {
+      writer.execute({ durable: true, values: values.slice(0, logged.length), logged })
+      return true
+    } catch {
+      return false
+    }
+  }
+
+  send({ type: 'ready', log: writer.log })
 } catch (error) {
   send({ type: 'refused', failure: failure(error) })
   port.close()
+}
+
+function skipped(count: number): AppError {
+  return new AppError(
+    'store_damaged',
+    `${count} commands of the log beside the database were refused by it, and were skipped.`,
+  )
 }
 
 /** Undefined if there is no such file. */

@@ -1,0 +1,157 @@
+// Which commands can be acknowledged from the log, before the database has executed them: those whose
+// result is certain. They are the acceptance of a run in a new conversation, and the appends of a run
+// whose epoch and last seq the main thread knows. Everything else is executed first.
+//
+// The knowledge is exact, because only one process uses the database, all its commands take the same
+// queue, and nothing but a claim changes the epoch of a run that has not ended.
+
+import type { RunRow } from '../run-store.ts'
+import type { CommandName, Commands } from './commands.ts'
+import { releasesRun } from './run-change.ts'
+
+export type HotAccept = {
+  readonly type: 'accept'
+  readonly run: RunRow
+  readonly slots: number | undefined
+  /** The text of its tail row. */
+  readonly body: string
+}
+
+export type KnownAppend = {
+  readonly type: 'append'
+  readonly runId: string
+  readonly epoch: number
+  readonly afterSeq: number
+  readonly lastSeq: number
+  /** Nothing may be appended after it. */
+  readonly releases: boolean
+  /** The text of its tail row. Undefined if the database has to execute the append before it is acknowledged. */
+  readonly body: string | undefined
+}
+
+/** What a command does to the runs that the main thread knows. */
+export type RunEffect = HotAccept | KnownAppend
+
+type Append = Commands['append']['takes']
+type Accept = Commands['accept']['takes']
+
+/** Undefined if the command is no append, and its result depends on more than the known runs. */
+export function runEffect<Name extends CommandName>(name: Name, input: Commands[Name]['takes']): RunEffect | undefined {
+  if (name === 'append') return appendEffect(input as Append)
+  if (name === 'accept') return acceptEffect(input as Accept)
+  return undefined
+}
+
+/** Any other field of an append refers to rows that may be missing, or that others change too. */
+const hotFields: ReadonlySet<string> = new Set([
+  'runId',
+  'epoch',
+  'afterSeq',
+  'journal',
+  'run',
+  'messages',
+  'messageStates',
+  'usage',
+  'touchConversationAt',
+])
+
+function appendEffect(input: Append): KnownAppend {
+  const { runId, epoch, afterSeq, journal, run } = input
+  const lastSeq = journal?.lastSeq ?? afterSeq
+  const body = isHot(input) ? journal?.body : undefined
+  return { type: 'append', runId, epoch, afterSeq, lastSeq, body, releases: releasesRun(run) }
+}
+
+function isHot(input: Append): boolean {
+  for (const name in input) if (!hotFields.has(name) && input[name as keyof Append] !== undefined) return false
+  return input.messages?.some(({ parts }) => parts !== undefined) !== true
+}
+
+function acceptEffect(input: Accept): HotAccept | undefined {
+  const { run, conversation, claim, journal, start, messages, files = [] } = input
+  if (claim === null || journal === null || input.idempotency !== null || input.expectBehind !== null) return undefined
+  if (input.reuse !== undefined || input.share !== undefined || input.held !== undefined) return undefined
+  if (input.joinTurnOf !== undefined || input.cancelEarlier !== undefined || input.blobs !== undefined) return undefined
+  if (files.length > 0 || messages.some(({ parts }) => parts !== undefined)) return undefined
+  if ((conversation === null) !== (run.conversationId === null)) return undefined
+  // A conversation without a name has an id that was just made.
+  const isNew = conversation?.expect === 'absent' && conversation.name === null && conversation.alias === undefined
+  if (conversation !== null && !isNew) return undefined
+  return {
+    type: 'accept',
+    slots: claim.slots,
+    body: start === undefined ? journal.body : `${journal.body}\n${start.body}`,
+    run: acceptedRow(input, claim),
+  }
+}
+
+function acceptedRow({ run, attempt, journal, start }: Accept, claim: NonNullable<Accept['claim']>): RunRow {
+  return {
+    id: run.id,
+    owner: run.owner,
+    family: run.family,
+    agentId: run.agentId,
+    conversationId: run.conversationId,
+    skillId: run.skillId ?? null,
+    status: start === undefined ? 'queued' : 'running',
+    attempt,
+    epoch: 1,
+    leaseOwner: claim.node,
+    leaseUntil: claim.leaseUntil,
+    wakeAt: null,
+    lastSeq: start?.lastSeq ?? journal?.lastSeq ?? 0,
+    cancel: null,
+    createdAt: run.createdAt,
+    startedAt: start?.at ?? null,
+    endedAt: null,
+    error: null,
+    engine: start?.engine ?? null,
+    usage: null,
+    needs: run.needs ?? [],
+  }
+}
+
+/** The runs that are claimed and have not ended, as the main thread knows them. */
+export class KnownRuns {
+  readonly #runs = new Map<string, { epoch: number; lastSeq: number }>()
+  /** Runs that are no longer known, and may still have a slot. */
+  readonly #forgotten = new Set<string>()
+
+  /** Whether the command is certain to succeed. If so, it counts as executed. */
+  foresee(effect: RunEffect): boolean {
+    if (effect.type === 'accept') {
+      const { run, slots } = effect
+      if (slots !== undefined && this.#runs.size + this.#forgotten.size >= slots) return false
+      this.#runs.set(run.id, { epoch: run.epoch, lastSeq: run.lastSeq })
+      return true
+    }
+    const known = this.#runs.get(effect.runId)
+    if (effect.body === undefined || known?.epoch !== effect.epoch || known.lastSeq !== effect.afterSeq) return false
+    this.executed(effect)
+    return true
+  }
+
+  /** The database has executed an append, or is certain to. */
+  executed({ runId, lastSeq, releases }: KnownAppend): void {
+    if (releases) {
+      this.#runs.delete(runId)
+      this.#forgotten.delete(runId)
+      return
+    }
+    const known = this.#runs.get(runId)
+    if (known !== undefined) known.lastSeq = lastSeq
+  }
+
+  /** The database has returned the row of a run. */
+  read({ id, epoch, lastSeq, leaseOwner }: RunRow): void {
+    this.#forgotten.delete(id)
+    if (leaseOwner === null) this.#runs.delete(id)
+    else this.#runs.set(id, { epoch, lastSeq })
+  }
+
+  /** The database did not execute a command of the run: it decides about the run until that is claimed again. */
+  forget(effect: RunEffect): void {
+    const runId = effect.type === 'accept' ? effect.run.id : effect.runId
+    if (this.#runs.delete(runId)) this.#forgotten.add(runId)
+  }
+}

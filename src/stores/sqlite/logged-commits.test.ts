@@ -1,0 +1,376 @@
+// The queue with a log, against a simulated writer: which batches are acknowledged from the log, when
+// the writer gets them, and that none is lost, repeated or out of order if the writer fails.
+
+import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, test } from 'node:test'
+import { acceptInput, claimNow } from '../../../test/contracts/store-fixtures.ts'
+import { manualClock, type ManualClock } from '../../../test/support/manual-clock.ts'
+import { AppError } from '../../errors/app-error.ts'
+import { CommandLog, hasLog, readLog } from './command-log.ts'
+import { type CommandBatch, type Commands, toFailure } from './commands.ts'
+import { CommitQueue, type TailRow } from './commit-queue.ts'
+
+const lineage = 5
+const turn = () => new Promise((resolve) => setImmediate(resolve))
+
+let folder: string
+let file: string
+let clock: ManualClock
+let sent: (CommandBatch | 'close')[]
+let stored: [row: TailRow, body: string | undefined][]
+let applied: number[]
+let mayLog: boolean
+let say: (message: object) => void
+let queue: CommitQueue
+let log: CommandLog
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'polylog-logged-'))
+  file = join(folder, 'polylog.db')
+  clock = manualClock()
+  sent = []
+  stored = []
+  applied = []
+  mayLog = true
+  const listeners = new Map<string, (message: unknown) => void>()
+  const writer = {
+    on(event: string, listener: (message: unknown) => void) {
+      listeners.set(event, listener)
+      return writer
+    },
+    postMessage: (request: CommandBatch | 'close') => sent.push(request),
+  }
+  queue = new CommitQueue(writer as never, {
+    gatherMs: 0,
+    clock,
+    onError: () => {},
+    onStored: (row, body) => void stored.push([row, body]),
+    onApplied: (id) => void applied.push(id),
+    onFolded: () => {},
+    openLog: (state) => (log = new CommandLog(file, state)),
+    mayLog: () => mayLog,
+  })
+  say = (message) => listeners.get('message')?.(message)
+  say({ type: 'ready', log: { lineage, applied: 0 } })
+})
+afterEach(() => rmSync(folder, { recursive: true, force: true }))
+
+const tailRow = (runId: string, id: number, firstSeq: number, lastSeq = firstSeq): TailRow => ({
+  runId,
+  id,
+  firstSeq,
+  lastSeq,
+})
+
+function acceptCommand(runId: string, changes: object = {}): Commands['accept']['takes'] {
+  const claim = { node: claimNow.node, leaseUntil: 9000, leaseNow: 0 }
+  const journal = { id: queue.tailId(), lastSeq: 1, body: `${runId} 1` }
+  const { events: _events, claim: _claim, start: _start, ...input } = acceptInput(runId)
+  return { ...input, claim, attempt: 1, journal, ...changes }
+}
+
+function accept(runId: string, changes: object = {}) {
+  const command = acceptCommand(runId, changes)
+  return queue.run('accept', command, true, tailRow(runId, command.journal?.id ?? 0, 1))
+}
+
+const delta = (runId: string, seq: number, epoch = 1) =>
+  queue.appendDelta(tailRow(runId, queue.tailId(), seq), epoch, `${runId} ${seq}`, false)
+
+const done = (reply: object = {}) => say({ type: 'done', failures: [], results: [], folded: [], ...reply })
+const failed = (more: object = {}) =>
+  say({ type: 'failed', failure: toFailure(new AppError('store_unavailable', 'full')), ...more })
+const batchAt = (index: number): CommandBatch => {
+  const batch = sent[index]
+  assert.ok(batch !== undefined && batch !== 'close', `${index} of ${sent.length}`)
+  return batch
+}
+/** The events in a batch, as `run seq`. */
+const events = (index: number) => batchAt(index).values.filter((value) => /^r\d \d+$/.test(String(value)))
+const inLog = (after = 0) => readLog(file, { lineage, applied: after }).length
+
+describe('a batch whose results are certain', () => {
+  test('is acknowledged from the log, and the writer gets it later, with others', async () => {
+    const { outcome, run } = await accept('r1')
+    await delta('r1', 2)
+    await Promise.all([delta('r1', 3), accept('r2')])
+
+    assert.deepEqual([outcome, run.id, run.epoch, run.lastSeq], ['accepted', 'r1', 1, 1])
+    assert.deepEqual(
+      stored.map(([row, body]) => [row.runId, row.lastSeq, body]),
+      [
+        ['r1', 1, 'r1 1'],
+        ['r1', 2, 'r1 2'],
+        ['r1', 3, 'r1 3'],
+        ['r2', 1, 'r2 1'],
+      ],
+    )
+    assert.deepEqual([sent.length, inLog(), queue.isApplied], [0, 3, false])
+
+    await clock.advance(100)
+    assert.deepEqual(events(0), ['r1 1', 'r1 2', 'r1 3', 'r2 1'])
+    const { values, logged } = batchAt(0)
+    assert.deepEqual(logged, { after: 0, number: 3, count: 4, length: values.length })
+    done()
+    assert.deepEqual([queue.isApplied, applied, sent.length], [true, [4], 1])
+  })
+
+  test('goes to the writer if the run is not known, or not as the command says', async () => {
+    await accept('r1')
+    void delta('r1', 2, 9).catch(() => {})
+    await turn()
+    assert.deepEqual(events(0), ['r1 1', 'r1 2'], 'the epoch is another one')
+    done({ failures: [[0, toFailure(new AppError('run_fenced', 'no'))]] })
+
+    void delta('r1', 2).catch(() => {})
+    await turn()
+    assert.equal(sent.length, 2, 'a run of which a command was refused is not known any more')
+    done()
+    void delta('r2', 1).catch(() => {})
+    await turn()
+    assert.equal(sent.length, 3, 'it was never claimed')
+  })
+
+  test('goes to the writer if the database has to look at more than the run', async () => {
+    const cold = [
+      { idempotency: { key: 'k', route: 'r', fingerprint: 'f' } },
+      { claim: null },
+      { expectBehind: 'r0' },
+      { conversation: { expect: 'present', title: null, name: null } },
+      { conversation: { expect: 'absent', title: null, name: 'mine' } },
+      { conversation: { expect: 'absent', title: null, name: null, alias: 'mine' } },
+      { joinTurnOf: 'r0' },
+      { cancelEarlier: { by: 'ada', reason: null, at: 1 } },
+      { held: {} },
+      { reuse: { cacheKey: 'k' } },
+      { share: { key: 'k' } },
+      { blobs: [{ id: 'b', body: '' }] },
+      { files: ['f'] },
+    ]
+    for (const [index, changes] of cold.entries()) {
+      void accept('r1', { ...(changes.conversation === undefined ? {} : { run: inConversation }), ...changes })
+      await turn()
+      assert.equal(sent.length, index + 1, JSON.stringify(changes))
+      done({ results: [[0, { outcome: 'accepted', run: {} }]] })
+      await turn()
+    }
+    await accept('r1', {
+      run: inConversation,
+      conversation: { expect: 'absent', title: null, name: null, unnamed: true },
+    })
+    assert.equal(sent.length, cold.length, 'a new conversation without a name is certain')
+  })
+
+  test('goes to the writer if all slots may be taken, or if the disk has little room', async () => {
+    const slots = { claim: { node: 'n', leaseUntil: 9000, leaseNow: 0, slots: 1 } }
+    await accept('r1', slots)
+    void accept('r2', slots)
+    await turn()
+    assert.deepEqual(events(0).length, 2)
+    done({ results: [[0, { outcome: 'accepted', run: { id: 'r2', leaseOwner: null, epoch: 0, lastSeq: 1 } }]] })
+    await turn()
+
+    mayLog = false
+    void delta('r1', 2)
+    await turn()
+    assert.equal(sent.length, 2)
+  })
+
+  test('goes to the writer after a batch there that a power cut may lose, until one there is synced', async () => {
+    await accept('r1')
+    void queue.readable()
+    done()
+    mayLog = false
+    const lossy = delta('r1', 2)
+    await turn()
+    assert.deepEqual([batchAt(1).durable, batchAt(1).logged], [false, undefined])
+    done()
+    await lossy
+    mayLog = true
+
+    const second = delta('r1', 3)
+    await turn()
+    assert.equal(sent.length, 3, 'a record of the log could not be executed without the events before it')
+    done()
+    await second
+    const barrier = queue.appendDelta(tailRow('r1', queue.tailId(), 4), 1, 'r1 4', true)
+    await turn()
+    assert.equal(batchAt(3).durable, true)
+    done()
+    await barrier
+    await delta('r1', 5)
+    assert.deepEqual([sent.length, inLog(1)], [4, 1])
+  })
+
+  test('is known again when a run is claimed by the writer', async () => {
+    const claiming = queue.run('claim', { node: 'n', leaseUntil: 9, leaseNow: 0, now: 0, limit: 1, offers: [] })
+    await turn()
+    done({ results: [[0, [{ id: 'r1', epoch: 3, lastSeq: 4, leaseOwner: 'n' }]]] })
+    await claiming
+    await delta('r1', 5, 3)
+    await queue.run(
+      'append',
+      {
+        runId: 'r1',
+        epoch: 3,
+        afterSeq: 5,
+        journal: { id: queue.tailId(), lastSeq: 6, body: 'r1 6' },
+        run: { status: 'succeeded', release: true },
+      },
+      true,
+    )
+    assert.equal(sent.length, 1)
+
+    void delta('r1', 7, 3).catch(() => {})
+    await turn()
+    assert.equal(sent.length, 2, 'nothing is certain after the end')
+  })
+})
+
+const inConversation = {
+  id: 'r1',
+  owner: 'ada',
+  family: 'agent',
+  agentId: 'a',
+  conversationId: 'c1',
+  createdAt: 1,
+}
+
+describe('the writer', () => {
+  test('gets the commands of the log in front of the next batch that needs it', async () => {
+    await accept('r1')
+    await delta('r1', 2)
+    const checked = queue.run('check', null)
+    await turn()
+
+    const { values, logged } = batchAt(0)
+    assert.deepEqual(values.slice(-3), ['check', 'null', 0])
+    assert.deepEqual(logged, { after: 0, number: 2, count: 2, length: values.length - 3 })
+    const third = delta('r1', 3)
+    await turn()
+    assert.equal(inLog(), 2, 'nothing overtakes a batch that is with the writer')
+    done()
+    await checked
+    await third
+    assert.equal(inLog(2), 1)
+  })
+
+  test('gets them at once if somebody reads, and the reader waits for them', async () => {
+    await accept('r1')
+    let isRead = false
+    const reading = queue.readable().then(() => (isRead = true))
+    assert.deepEqual([events(0), isRead], [['r1 1'], false])
+    await accept('r2')
+    const second = queue.readable()
+    assert.equal(sent.length, 1, 'one message with commands of the log at a time')
+    done()
+    await reading
+    assert.deepEqual(events(1), ['r2 1'])
+    done()
+    await second
+    await delta('r1', 2)
+    assert.deepEqual([queue.isReadable, queue.isApplied], [true, false], 'deltas change no row')
+  })
+
+  test('gets what came while it executed others a tenth of a second later, also if nothing follows', async () => {
+    await accept('r1')
+    await clock.advance(100)
+    await delta('r1', 2)
+    await clock.advance(100)
+    assert.equal(sent.length, 1, 'it is still at work')
+    done()
+    await clock.advance(100)
+    assert.deepEqual(events(1), ['r1 2'])
+    done()
+    assert.equal(queue.isApplied, true)
+  })
+
+  test('that fails gets them again, in their order, and nothing is acknowledged before', async () => {
+    await accept('r1')
+    const reading = queue.readable()
+    await delta('r1', 2)
+    failed()
+    await assert.rejects(reading, { code: 'store_unavailable' })
+    assert.equal(queue.isApplied, false)
+
+    const waiting = delta('r1', 3)
+    await turn()
+    assert.deepEqual(events(1), ['r1 1', 'r1 2', 'r1 3'])
+    assert.equal(batchAt(1).logged?.count, 2)
+    failed()
+    await assert.rejects(waiting, { code: 'store_unavailable' })
+    await clock.advance(500)
+    assert.deepEqual(events(2), ['r1 1', 'r1 2'], 'they are tried again by themselves')
+    done()
+    assert.equal(queue.isApplied, true)
+  })
+
+  test('that fails twice in a row gets everything again in its order', async () => {
+    await accept('r1')
+    const reading = queue.readable()
+    await delta('r1', 2)
+    const checked = queue.run('check', null)
+    await turn()
+    assert.deepEqual([events(0), events(1)], [['r1 1'], ['r1 2']])
+    assert.equal(batchAt(1).logged?.after, 1, 'the second says what it needs, so it fails with the first')
+    failed()
+    failed()
+    await assert.rejects(reading, { code: 'store_unavailable' })
+    await assert.rejects(checked, { code: 'store_unavailable' })
+
+    const again = queue.run('check', null)
+    await turn()
+    assert.deepEqual(events(2), ['r1 1', 'r1 2'])
+    assert.deepEqual([batchAt(2).logged?.after, batchAt(2).logged?.number], [0, 2])
+    done()
+    await again
+    assert.equal(queue.isApplied, true)
+  })
+
+  test('that could only execute what was acknowledged says so', async () => {
+    await accept('r1')
+    const checked = queue.run('check', null)
+    await turn()
+    failed({ applied: true })
+    await assert.rejects(checked, { code: 'store_unavailable' })
+
+    assert.equal(queue.isApplied, true)
+    await queue.readable()
+    assert.equal(sent.length, 1)
+  })
+
+  test('gets everything before it is closed, and the files of the log are removed', async () => {
+    await accept('r1')
+    const closing = queue.close()
+    assert.deepEqual([events(0), sent[1]], [['r1 1'], 'close'])
+    done()
+    say({ type: 'closed' })
+    await closing
+    assert.equal(hasLog(file), false)
+  })
+
+  test('that cannot be written when it is closed leaves the log for the next start', async () => {
+    await accept('r1')
+    const closing = queue.close()
+    failed()
+    say({ type: 'closed' })
+    await closing
+    assert.equal(inLog(), 1)
+  })
+})
+
+test('a log that cannot be written refuses the batch, is not used any more, and the record is never executed', async () => {
+  await accept('r1')
+  log.append = (_record, _synced, written) => written(new Error('EIO'))
+  await assert.rejects(delta('r1', 2), { code: 'store_unavailable' })
+  assert.deepEqual(batchAt(0).logged, { after: 0, number: 2, count: 1, length: batchAt(0).values.length })
+  done()
+
+  void delta('r1', 2).catch(() => {})
+  await turn()
+  assert.equal(sent.length, 2)
+  assert.equal(batchAt(1).logged, undefined)
+})
