@@ -7,6 +7,12 @@ import { type Bench, chatBody, type Comparison, urlOf } from '../servers.ts'
 
 const streams = 1000
 
+/**
+ * The runs of the first streams end with them, as the requests of the proxy do: otherwise these would still be open in one of the two
+ * servers when the others are counted, and only the other could use their memory again.
+ */
+const stallingChat = JSON.stringify({ ...JSON.parse(chatBody('bench-stall')), onDisconnect: 'cancel' })
+
 export async function idle(bench: Bench): Promise<Comparison[]> {
   const raw = await memoryPerStream(await bench.proxy(), '/')
   const ours = await memoryPerStream(await bench.polylog(), '/v1/agent/chat')
@@ -66,7 +72,7 @@ function openStream(url: string, agent: Agent, index: number): Promise<void> {
       },
     )
     call.on('error', reject)
-    call.end(chatBody('bench-stall').replaceAll('%INDEX%', String(index)))
+    call.end(stallingChat.replaceAll('%INDEX%', String(index)))
   })
 }
 

@@ -23,6 +23,13 @@ const failuresMax = 35
 
 export type FollowedStore = Pick<RunStore, 'readEvents' | 'readRun'>
 
+export interface BatchReceiver {
+  /** Returns false if it takes no more for now. */
+  receive(batch: EventBatch): boolean
+}
+
+type LiveReading = { receiver: BatchReceiver; resolve(): void; reject(error: unknown): void }
+
 export class Follower implements ChannelFollower {
   cursor: number
   private readonly runId: string
@@ -41,6 +48,8 @@ export class Follower implements ChannelFollower {
   /** True after a page of a long replay: other requests have a turn of the event loop before the next one. */
   private owesTurn = false
   private waiter: (() => void) | null = null
+  /** Set while batches are handed over as they are published. */
+  private live: LiveReading | undefined
   private retryMs = rereadMs
   /** How many reads in a row failed. */
   private failures = 0
@@ -79,25 +88,26 @@ export class Follower implements ChannelFollower {
    * without a promise for each. Resolves when `next` has to be called: `receive` returned false, the run has ended, the
    * follower was closed, or the next events are not in memory. Rejects if `receive` throws. Never call it and `next` concurrently.
    */
-  receiveLive(receive: (batch: EventBatch) => boolean): Promise<void> {
+  receiveLive(receiver: BatchReceiver): Promise<void> {
     return new Promise((resolve, reject) => {
-      const receiveAtHand = () => {
-        try {
-          for (;;) {
-            const batch = this.batchAtHand()
-            if (batch === undefined && this.isAtHead()) return
-            if (batch === undefined || batch === null || !receive(batch)) break
-          }
-          resolve()
-        } catch (error) {
-          // The caller is the writer of the run, and a reader must not hurt it.
-          reject(error)
-        }
-        this.waiter = null
-      }
-      this.waiter = receiveAtHand
-      receiveAtHand()
+      this.live = { receiver, resolve, reject }
+      this.receiveAtHand(this.live)
     })
+  }
+
+  private receiveAtHand({ receiver, resolve, reject }: LiveReading): void {
+    try {
+      for (;;) {
+        const batch = this.batchAtHand()
+        if (batch === undefined && this.isAtHead()) return
+        if (batch === undefined || batch === null || !receiver.receive(batch)) break
+      }
+      resolve()
+    } catch (error) {
+      // The caller is the writer of the run, and a reader must not hurt it.
+      reject(error)
+    }
+    this.live = undefined
   }
 
   /** The next events if they are in memory, null at the end. */
@@ -167,14 +177,19 @@ export class Follower implements ChannelFollower {
 
   wake(headSeq: number): void {
     if (headSeq > this.headSeq) this.headSeq = headSeq
-    this.waiter?.()
+    this.notify()
   }
 
   close(): void {
     if (this.closed) return
     this.closed = true
     this.channel.leave()
+    this.notify()
+  }
+
+  private notify(): void {
     this.waiter?.()
+    if (this.live !== undefined) this.receiveAtHand(this.live)
   }
 
   private take(batch: EventBatch, nextAfter = batch.lastSeq): EventBatch {

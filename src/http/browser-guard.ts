@@ -37,11 +37,17 @@ const shownChars = 100
 export function createBrowserGuard({ listenHost, allowedHosts, corsOrigins }: BrowserRules): BrowserGuard {
   const isAllowedHost = hostMatcher(listenHost, allowedHosts)
   const origins = new Set(corsOrigins.map((origin) => origin.toLowerCase()))
+  /** The last header that was allowed. Nearly all requests have the same one, and parsing it takes as long as routing. */
+  let lastAllowed: string | undefined
 
   function checkName(header: string): void {
+    if (header === lastAllowed) return
     const name = hostNameOf(header)
     if (name === null) throw new AppError('host_invalid', 'The Host header is not a host name with an optional port.')
-    if (isAllowedHost(name)) return
+    if (isAllowedHost(name)) {
+      lastAllowed = header
+      return
+    }
     throw new AppError(
       'host_not_allowed',
       `This server is not called ${quoted(name)}. If it is, add the name to POLYLOG_ALLOWED_HOSTS and start it again.`,
@@ -114,7 +120,12 @@ function isSameOrigin(origin: string, host: string | undefined): boolean {
 }
 
 function valuesOf(rawHeaders: readonly string[], name: string): string[] {
-  return rawHeaders.filter((_, index) => index % 2 === 1 && rawHeaders[index - 1]?.toLowerCase() === name)
+  const values: string[] = []
+  for (let at = 0; at + 1 < rawHeaders.length; at += 2) {
+    const given = rawHeaders[at] as string
+    if (given.length === name.length && given.toLowerCase() === name) values.push(rawHeaders[at + 1] as string)
+  }
+  return values
 }
 
 function quoted(text: string): string {

@@ -7,6 +7,7 @@ import type { IncomingMessage, Server as HttpServer } from 'node:http'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { AppError } from '../errors/app-error.ts'
 import type { Clock } from '../kit/clock.ts'
+import { sharedTimers } from '../kit/shared-timers.ts'
 import type { Server } from './routes.ts'
 
 export type IntakeLimits = {
@@ -51,14 +52,17 @@ declare module 'fastify' {
 export function installIntake(server: Server, clock: Clock, limits: IntakeLimits): void {
   /** Requests whose body was aborted; their connection cannot be reused. */
   const aborted = new WeakSet<IncomingMessage>()
+  const timers = sharedTimers(clock)
 
   // Runs when the caller and the route are known, before the first byte of the body is read.
-  server.addHook('preParsing', async (request, reply) => {
-    if (!hasBody(request.raw)) return
-    checkEncoding(request.raw)
-    const { bodyLimit, config } = request.routeOptions
-    if (config.admitsBodyItself !== true) admitBody(request, reply, bodyLimit)
-    watch(request.raw)
+  server.addHook('preParsing', (request, reply, _payload, done) => {
+    if (hasBody(request.raw)) {
+      checkEncoding(request.raw)
+      const { bodyLimit, config } = request.routeOptions
+      if (config.admitsBodyItself !== true) admitBody(request, reply, bodyLimit)
+      watch(request.raw)
+    }
+    done()
   })
 
   server.addHook('onSend', async (request, reply) => {
@@ -82,7 +86,7 @@ export function installIntake(server: Server, clock: Clock, limits: IntakeLimits
       const { bytesRead } = raw.socket
       if (bytesRead !== seen) {
         seen = bytesRead
-        timer = clock.after(limits.bodyIdleMs, check)
+        timer = timers.after(limits.bodyIdleMs, check)
         return
       }
       aborted.add(raw)
@@ -90,7 +94,7 @@ export function installIntake(server: Server, clock: Clock, limits: IntakeLimits
       if (raw.listenerCount('error') > 0) raw.emit('error', bodyStopped(limits.bodyIdleMs))
       else raw.destroy()
     }
-    let timer = clock.after(limits.bodyIdleMs, check)
+    let timer = timers.after(limits.bodyIdleMs, check)
     raw.once('close', () => timer.cancel())
   }
 }
@@ -105,7 +109,8 @@ function bodyStopped(idleMs: number): AppError {
 
 /** Compressed bodies are refused: unpacked they may have any size, and without a sentence their bytes would be "not JSON". */
 function checkEncoding({ headers }: IncomingMessage): void {
-  const encoding = headers['content-encoding']?.trim().toLowerCase() ?? ''
+  if (headers['content-encoding'] === undefined) return
+  const encoding = headers['content-encoding'].trim().toLowerCase()
   if (!/\b(?:gzip|deflate|br|zstd|compress)\b/.test(encoding)) return
   throw new AppError(
     'unsupported_media_type',

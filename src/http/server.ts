@@ -13,8 +13,7 @@ import {
   type ZodTypeProvider,
 } from 'fastify-type-provider-zod'
 import { AppError } from '../errors/app-error.ts'
-import { withActivity } from '../kit/activity.ts'
-import { defined } from '../kit/defined.ts'
+import { type RequestActivity, withActivity } from '../kit/activity.ts'
 import { parseTraceparent, traceparentText } from '../kit/tracer.ts'
 import { publicCardPaths } from './a2a-api/a2a-routes.ts'
 import type { BrowserGuard } from './browser-guard.ts'
@@ -72,7 +71,9 @@ export async function buildServer(options: ServerOptions): Promise<Server> {
   const { services, authenticator } = options
   const server: Server = Fastify({
     loggerInstance: options.log,
-    childLoggerFactory: (log, bindings, childOptions) => new RequestLog(log, bindings, childOptions),
+    childLoggerFactory: (log, bindings, childOptions) =>
+      // Nearly always empty, and open streams would keep it.
+      new RequestLog(log, bindings, Object.keys(childOptions).length === 0 ? undefined : childOptions),
     logController: new LogController({ disableRequestLogging: true }),
     bodyLimit: options.jsonBodyBytes,
     trustProxy: trustedProxies(options.trustProxy),
@@ -93,20 +94,17 @@ export async function buildServer(options: ServerOptions): Promise<Server> {
   server.addHook('onRequest', (_request, _reply, done) => pacer.enter(done))
   // Tells the watchdog which route is running. Set twice: Fastify continues after the body in the async context of the
   // socket, which does not have the activity.
-  const asRoute = (request: FastifyRequest, _reply: unknown, done: () => void) =>
-    withActivity(
-      {
-        route: `${request.method} ${request.routeOptions.url ?? '(no route)'}`,
-        ...defined({ traceparent: traceparentOf(request) }),
-      },
-      done,
-    )
-  server.addHook('onRequest', asRoute)
-  server.addHook('preValidation', asRoute)
-  server.addHook('onRequest', async (request) => {
+  server.decorateRequest('activity')
+  server.addHook('onRequest', (request, _reply, done) => {
+    request.activity = activityOf(request)
+    withActivity(request.activity, done)
+  })
+  server.addHook('preValidation', (request, _reply, done) => withActivity(request.activity, done))
+  server.addHook('onRequest', (request, _reply, done) => {
     const isForwarded = request.headers['x-forwarded-host'] !== undefined
     options.browserGuard.checkHost(request.raw, isForwarded ? request.host : undefined)
     options.browserGuard.checkOrigin(request)
+    done()
   })
   server.addHook('onRequest', setSecurityHeaders)
   if (options.corsOrigins.length > 0) await allowOrigins(server, options.corsOrigins)
@@ -116,7 +114,10 @@ export async function buildServer(options: ServerOptions): Promise<Server> {
   const failedLogins = new FailedLogins(services.clock, options.rateLimitPerMinute, rates)
   server.decorateRequest('login', null)
   server.decorateRequest('claimed')
-  server.addHook('onRequest', async (request) => checkQuery(request.query))
+  server.addHook('onRequest', (request, _reply, done) => {
+    checkQuery(request.query)
+    done()
+  })
   server.addHook('onRequest', async (request) => {
     if (publicPaths.has(request.routeOptions.url ?? '')) return
     failedLogins.refuseTooMany(request.ip)
@@ -127,8 +128,9 @@ export async function buildServer(options: ServerOptions): Promise<Server> {
       throw error
     }
   })
-  server.addHook('preValidation', async (request) => {
+  server.addHook('preValidation', (request, _reply, done) => {
     request.claimed = claimsOf(request.body, request.query)
+    done()
   })
   if (options.rateLimitPerMinute > 0) {
     await server.register(rateLimit, {
@@ -156,13 +158,14 @@ export async function buildServer(options: ServerOptions): Promise<Server> {
     if (!publicPaths.has(request.routeOptions.url ?? '')) unread.hold(callerKey(request), payload, reply.raw)
     return payload
   })
-  server.addHook('onResponse', async (request, reply) => {
+  server.addHook('onResponse', (request, reply, done) => {
     services.metrics.requestDone({
       method: request.method,
       route: request.routeOptions.url,
       status: reply.statusCode,
       seconds: reply.elapsedTime / 1000,
     })
+    done()
   })
 
   await registerRoutes(server, services, { version: options.version, withConsole: options.console })
@@ -246,9 +249,17 @@ function checkQuery(query: unknown): void {
   }
 }
 
+/** What the watchdog is told about the request. */
+function activityOf(request: FastifyRequest): RequestActivity {
+  const traceparent = traceparentOf(request)
+  const route = `${request.method} ${request.routeOptions.url ?? '(no route)'}`
+  return traceparent === undefined ? { route } : { route, traceparent }
+}
+
 /** The trace context of the client; undefined if it has none, or if it cannot be read. */
 function traceparentOf({ headers }: FastifyRequest): string | undefined {
   const given = headers['traceparent']
+  if (given === undefined) return undefined
   const context = parseTraceparent(Array.isArray(given) ? given[0] : given)
   return context === undefined ? undefined : traceparentText(context)
 }

@@ -7,7 +7,7 @@ import { z } from 'zod'
 import { addressSpelling, beginning, type Cursor } from '../dialects/cursor.ts'
 import type { Dialect } from '../dialects/dialect.ts'
 import { AppError } from '../errors/app-error.ts'
-import { fingerprint } from '../runs/run-acceptance.ts'
+import { fingerprint, type StartResult } from '../runs/run-acceptance.ts'
 import type { StartRequest } from '../runs/start-request.ts'
 import type { RunRow } from '../stores/run-store.ts'
 import { checkCursor, requestedCursor } from './cursor.ts'
@@ -29,7 +29,7 @@ export const startHeaders = z
   .loose()
 
 /** `started` is false if the run already existed. */
-export type StartedRun = { run: RunRow; started: boolean }
+export type StartedRun = { run: RunRow; started: boolean } & Pick<StartResult, 'standsAlone'>
 
 export type ResumableStart = Pick<StartRequest, 'owner' | 'idempotency' | 'onDisconnect'> & {
   /** Starts the run, or finds the one that answers the request. Not called if the request resumes a stream. */
@@ -40,8 +40,8 @@ export function chatStart(services: Pick<Services, 'runs'>, start: StartRequest)
   return {
     ...start,
     async begin() {
-      const { run, outcome } = await services.runs.start(start)
-      return { run, started: outcome === 'accepted' }
+      const { run, outcome, standsAlone } = await services.runs.start(start)
+      return { run, started: outcome === 'accepted', ...(standsAlone ? { standsAlone } : {}) }
     },
   }
 }

@@ -5,14 +5,14 @@
 
 import type { ServerResponse } from 'node:http'
 import type { FastifyReply } from 'fastify'
-import { type FollowedStore, Follower } from '../bus/follower.ts'
+import { type BatchReceiver, type FollowedStore, Follower } from '../bus/follower.ts'
 import type { EventBatch, LiveBus } from '../bus/live-bus.ts'
 import type { Cursor } from '../dialects/cursor.ts'
 import { type Dialect, type Encoded, encodeEvents, type KeepAliveInterval } from '../dialects/dialect.ts'
 import { undecidedArm } from '../dialects/undecided-arm.ts'
 import type { Clock, Timer } from '../kit/clock.ts'
 import { defined } from '../kit/defined.ts'
-import { sharedTimers } from '../kit/shared-timers.ts'
+import { type Expiring, sharedTimers } from '../kit/shared-timers.ts'
 import type { RunRow } from '../stores/run-store.ts'
 import { type BodyText, ChunkedBody } from './chunked-body.ts'
 import type { Metrics } from './metrics.ts'
@@ -41,6 +41,8 @@ export type StreamRequest = StreamOptions & {
   dialect: Dialect
   /** The client has everything up to here. */
   cursor: Cursor
+  /** The run is known not to be part of a comparison, so that this need not be read. */
+  standsAlone?: true
 }
 
 /** What a stream needs of its dialect besides the bytes. */
@@ -49,15 +51,21 @@ export type StreamShape = Pick<Dialect, 'name' | 'headers' | 'keepAlive' | 'keep
 /** `over` marks the last text of a stream. */
 export type SourceText = BodyText & { readonly over: boolean }
 
+/** An object and not a function, because every open stream has one. */
+export interface TextSink {
+  /** Returns false if it takes no more for now. */
+  write(text: SourceText): boolean
+}
+
 /** Where the bytes of a stream come from. */
 export interface ByteSource {
   /** The next text, which may be empty; null means the end. Never call it concurrently. */
   next(): Promise<SourceText | null>
   /**
-   * Hands every text to `write` at the moment it exists. Resolves when `next` has to be called: `write` returned false, the source
+   * Hands every text to the sink at the moment it exists. Resolves when `next` has to be called: `write` returned false, the source
    * was closed, or the next text is not at hand. Never call it and `next` concurrently.
    */
-  writeLive?(write: (text: SourceText) => boolean): Promise<void>
+  writeLive?(sink: TextSink): Promise<void>
   /** Makes a pending `next` return. */
   close(): void
   /** The seq of the last event that was handed out, if the source is one run. */
@@ -92,15 +100,18 @@ export class Streams {
    * for long does not hold what the handler worked with.
    */
   async reply(reply: FastifyReply, request: StreamRequest): Promise<void> {
-    const { run, cursor, ...options } = request
+    const { run, cursor, standsAlone, ...options } = request
     // Only runs in a conversation can be part of a comparison.
-    const undecided = run.conversationId !== null && (await this.dependencies.isUndecided(run.id))
+    const mayBeArm = run.conversationId !== null && standsAlone !== true
+    const undecided = mayBeArm && (await this.dependencies.isUndecided(run.id))
     const dialect = undecided ? undecidedArm(request.dialect) : request.dialect
     const source = new RunSource(run.id, dialect, cursor, this.dependencies)
     const { opening, onGone } = options
     const headers = { 'x-run-id': run.id, ...options.headers }
     void this.send(reply, source, dialect, { headers, ...defined({ opening, onGone }) })
+    // Fastify keeps the request until the response has ended.
     reply.request.body = undefined
+    reply.request.query = undefined
   }
 
   /** Like `reply`, for any source; resolves when the response is finished or the client has disconnected, and never rejects. The shape gives the headers and keep-alives. */
@@ -147,13 +158,15 @@ type SharedText = Encoded<unknown> & BodyText
 const nothing: SourceText = { text: '', over: false }
 
 /** One run, through one dialect. */
-class RunSource implements ByteSource {
+class RunSource implements ByteSource, BatchReceiver {
   private readonly dialect: Dialect
   private readonly cursor: Cursor
   private readonly follower: Follower
   /** Readers with the same key get the same bytes. A dialect that replays past decisions has other frames. */
   private readonly bytesKey: string
   private state: unknown
+  /** Gets the texts that `writeLive` hands over. */
+  private sink: TextSink | undefined
 
   constructor(
     runId: string,
@@ -175,8 +188,13 @@ class RunSource implements ByteSource {
     return batch === null ? null : batch === undefined ? nothing : this.encode(batch)
   }
 
-  writeLive(write: (text: SourceText) => boolean): Promise<void> {
-    return this.follower.receiveLive((batch) => write(this.encode(batch)))
+  writeLive(sink: TextSink): Promise<void> {
+    this.sink = sink
+    return this.follower.receiveLive(this)
+  }
+
+  receive(batch: EventBatch): boolean {
+    return this.sink?.write(this.encode(batch)) === true
   }
 
   get seq(): number {
@@ -202,7 +220,7 @@ class RunSource implements ByteSource {
   }
 }
 
-class SocketStream {
+class SocketStream implements TextSink, Expiring {
   private readonly raw: ServerResponse
   private readonly log: FastifyReply['log']
   private readonly source: ByteSource
@@ -276,9 +294,8 @@ class SocketStream {
     open.add(this)
     const closed = this.dependencies.metrics.streamOpened(this.shape.name)
     try {
-      const write = (text: SourceText) => this.write(text)
       while (!this.raw.destroyed) {
-        if (await this.writeNext()) await this.source.writeLive?.(write)
+        if (await this.writeNext()) await this.source.writeLive?.(this)
         if (this.over) break
         if (this.body?.isFull === true) await this.untilDrained(this.body)
       }
@@ -327,7 +344,7 @@ class SocketStream {
   }
 
   /** Returns false if the stream is over or the reader is behind. */
-  private write(text: SourceText): boolean {
+  write(text: SourceText): boolean {
     if (text.over) this.over = true
     let hasRoom = true
     if (text.text !== '' && !this.raw.destroyed) {
@@ -340,10 +357,11 @@ class SocketStream {
   }
 
   private armKeepAlive(delayMs: number): void {
-    this.timer = sharedTimers(this.clock).after(delayMs, () => this.keepAlive())
+    this.timer = sharedTimers(this.clock).after(delayMs, this)
   }
 
-  private keepAlive(): void {
+  /** Sends a keep-alive if it is due. */
+  expired(): void {
     const { keepAliveMs, clock, shape, body } = this
     if (this.raw.destroyed) return
     // The timer is not reset on every write, because writes are frequent; it checks the idle time here instead.

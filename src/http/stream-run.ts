@@ -6,6 +6,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Dialect } from '../dialects/dialect.ts'
 import { sseHeaders } from '../dialects/sse-encoding.ts'
+import { defined } from '../kit/defined.ts'
 import type { StartRequest } from '../runs/start-request.ts'
 import type { RunRow } from '../stores/run-store.ts'
 import { cancelsOnDisconnect, disconnectOption } from './disconnect.ts'
@@ -64,9 +65,17 @@ export async function startAndStreamRun(
 ): Promise<FastifyReply> {
   const found = await startOrResume(services, request.headers, start, dialect)
   if (found === null) return reply.code(204).send(null)
-  const { run, cursor, started } = found
+  const { run, cursor, started, standsAlone } = found
   // The new run asks its model first, which then works while the stream is begun.
   if (started) await nextTurn()
   const cancels = cancelsOnDisconnect(services, start, started)
-  return await streamRun(services, request, reply, { run, dialect, cursor, headers: headersOf(run), cancels })
+  const headers = headersOf(run)
+  return await streamRun(services, request, reply, {
+    run,
+    dialect,
+    cursor,
+    headers,
+    cancels,
+    ...defined({ standsAlone }),
+  })
 }

@@ -312,7 +312,7 @@ function startStep(state: RunState, { at, data: { step, messageId, model } }: Ev
     open.model = model
     return
   }
-  state.steps.push({
+  const started: StepState = {
     step,
     messageId,
     model,
@@ -325,7 +325,10 @@ function startStep(state: RunState, { at, data: { step, messageId, model } }: Ev
     provider: undefined,
     callIds: [],
     sources: [],
-  })
+  }
+  // Most runs have one step, and an empty list makes room for 17 entries at its first push.
+  if (open === undefined) state.steps = [started]
+  else state.steps.push(started)
 }
 
 function addCall(state: RunState, called: EventData<'tool.called'>): void {

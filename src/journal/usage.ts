@@ -91,5 +91,11 @@ export function isReported({ inputTokens, outputTokens }: UsageTotals): boolean 
 
 /** The day of a time in UTC, as `2026-11-16`. */
 export function usageDay(at: number): string {
-  return new Date(at).toISOString().slice(0, 10)
+  const number = Math.floor(at / dayMs)
+  // Nearly all calls are about today, and formatting a date takes longer than the rest of a step's accounting.
+  if (number !== lastDay.number) lastDay = { number, text: new Date(at).toISOString().slice(0, 10) }
+  return lastDay.text
 }
+
+const dayMs = 86_400_000
+let lastDay = { number: Number.NaN, text: '' }

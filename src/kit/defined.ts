@@ -7,5 +7,10 @@ export type Defined<T> = { [K in keyof T as undefined extends T[K] ? never : K]:
 }
 
 export function defined<T extends object>(fields: T): Defined<T> {
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Defined<T>
+  const kept: Record<string, unknown> = {}
+  for (const name of Object.keys(fields) as (keyof T & string)[]) {
+    const value = fields[name]
+    if (value !== undefined) kept[name] = value
+  }
+  return kept as Defined<T>
 }

@@ -1,14 +1,23 @@
 // Many timers on one timer of the clock, for deadlines that every stream and every run has and that
 // are rarely reached. A timer of the system holds several hundred bytes, and the context of the code
-// that set it; one of these holds its time and its function.
+// that set it; one of these holds its time and what it calls.
 
 import { withoutActivity } from './activity.ts'
 import type { Clock, Timer } from './clock.ts'
 
+/** Called when a timer fires. An object needs no function of its own for each timer. */
+export interface Expiring {
+  expired(): void
+}
+
+export interface Timers {
+  after(delayMs: number, target: Expiring | (() => void)): Timer
+}
+
 const timersOf = new WeakMap<Clock, SharedTimers>()
 
 /** The timers that all users of a clock share. They fire outside of any activity. */
-export function sharedTimers(clock: Clock): Pick<Clock, 'after'> {
+export function sharedTimers(clock: Clock): Timers {
   let timers = timersOf.get(clock)
   if (timers === undefined) {
     timers = new SharedTimers(clock)
@@ -19,23 +28,28 @@ export function sharedTimers(clock: Clock): Pick<Clock, 'after'> {
 
 class SharedTimer implements Timer {
   readonly dueAt: number
-  readonly fire: () => void
+  private readonly target: Expiring | (() => void)
   private readonly timers: SharedTimers
   /** The place in the heap; -1 if it has fired or was cancelled. */
   place = -1
 
-  constructor(dueAt: number, fire: () => void, timers: SharedTimers) {
+  constructor(dueAt: number, target: Expiring | (() => void), timers: SharedTimers) {
     this.dueAt = dueAt
-    this.fire = fire
+    this.target = target
     this.timers = timers
   }
 
   cancel(): void {
     this.timers.remove(this)
   }
+
+  fire(): void {
+    if (typeof this.target === 'function') this.target()
+    else this.target.expired()
+  }
 }
 
-class SharedTimers implements Pick<Clock, 'after'> {
+class SharedTimers implements Timers {
   private readonly clock: Clock
   /** A binary heap: the timer that is due first is the first one. */
   private readonly heap: SharedTimer[] = []
@@ -46,8 +60,8 @@ class SharedTimers implements Pick<Clock, 'after'> {
     this.clock = clock
   }
 
-  after(delayMs: number, fire: () => void): Timer {
-    const timer = new SharedTimer(this.clock.monotonic() + Math.max(0, delayMs), fire, this)
+  after(delayMs: number, target: Expiring | (() => void)): Timer {
+    const timer = new SharedTimer(this.clock.monotonic() + Math.max(0, delayMs), target, this)
     this.put(timer, this.heap.length)
     this.rise(timer)
     if (timer.dueAt < this.armedFor) this.arm()

@@ -111,6 +111,15 @@ function basicAuthorization(url: URL): { authorization?: string } {
   return auth == null ? {} : { authorization: `Basic ${Buffer.from(auth).toString('base64')}` }
 }
 
+/**
+ * All requests share their listeners, which find the answer under this name: functions of its own would be half a kilobyte of an
+ * answer that has not begun.
+ */
+const answerOf = Symbol('answer')
+
+type Outgoing = http.ClientRequest & { [answerOf]: Answer }
+type Incoming = http.IncomingMessage & { [answerOf]: Answer }
+
 type Step = IteratorResult<ModelPart[], undefined>
 
 const over: Step = { done: true, value: undefined }
@@ -185,21 +194,34 @@ class Answer implements AsyncIterator<ModelPart[], undefined> {
     const sent = headers.flat()
     if (traceparent !== undefined) sent.push('traceparent', traceparent)
     sent.push('content-length', String(body.length))
-    const outgoing = transport.request({ ...address, method: 'POST', agent, headers: sent })
+    const created = transport.request({ ...address, method: 'POST', agent, headers: sent })
     // They are in the head now, and the list is kept with the options of the request.
     sent.length = 0
+    const outgoing: Outgoing = Object.assign(created, { [answerOf]: this })
     this.#outgoing = outgoing
-    outgoing.on('response', (incoming) => this.#answered(incoming))
-    // Only errors before the response begins are handled here. Later ones are reported by the response itself.
-    outgoing.on('error', (error) => {
-      if (this.#incoming === undefined) this.#fail(unreachableError(this.#target.identity, error))
-    })
-    // If the provider answers 101 although the request asked for no upgrade, Node closes the connection and emits neither a response nor an error.
-    outgoing.on('close', () => {
-      if (this.#incoming === undefined) this.#fail(unreachableError(this.#target.identity, undefined))
-    })
+    outgoing.on('response', Answer.#onResponse)
+    outgoing.on('error', Answer.#onRequestError)
+    outgoing.on('close', Answer.#onRequestClose)
     outgoing.end(body)
     this.#body = ''
+  }
+
+  static #onResponse(this: Outgoing, incoming: http.IncomingMessage): void {
+    this[answerOf].#answered(incoming)
+  }
+
+  /** Only errors before the response begins are handled here. Later ones are reported by the response itself. */
+  static #onRequestError(this: Outgoing, error: Error): void {
+    this[answerOf].#unanswered(error)
+  }
+
+  /** If the provider answers 101 although the request asked for no upgrade, Node closes the connection and emits neither a response nor an error. */
+  static #onRequestClose(this: Outgoing): void {
+    this[answerOf].#unanswered(undefined)
+  }
+
+  #unanswered(error: Error | undefined): void {
+    if (this.#incoming === undefined) this.#fail(unreachableError(this.#target.identity, error))
   }
 
   readonly #abort = (): void => {
@@ -233,11 +255,24 @@ class Answer implements AsyncIterator<ModelPart[], undefined> {
       this.#fail(malformedError(this.#target.identity, 'it is a web page; check the address of the server'))
       return
     }
-    incoming.on('data', (bytes: Buffer) => this.#read(bytes))
-    incoming.on('end', () => this.#ended(undefined))
-    incoming.on('error', (error) => this.#ended(error))
+    const stream: Incoming = Object.assign(incoming, { [answerOf]: this })
+    stream.on('data', Answer.#onData)
+    stream.on('end', Answer.#onEnd)
+    stream.on('error', Answer.#onError)
     // If we destroy the socket ourselves, there is no error event, only this one.
-    incoming.on('close', () => this.#ended(undefined))
+    stream.on('close', Answer.#onEnd)
+  }
+
+  static #onData(this: Incoming, bytes: Buffer): void {
+    this[answerOf].#read(bytes)
+  }
+
+  static #onEnd(this: Incoming): void {
+    this[answerOf].#ended(undefined)
+  }
+
+  static #onError(this: Incoming, error: Error): void {
+    this[answerOf].#ended(error)
   }
 
   #decoding(): OpenAiDecoder {

@@ -16,16 +16,17 @@ export type RetryOptions = {
   retries: number
   /** The retry budget: no attempt starts later than this after the first one. */
   budgetMs: number
-  /** Called before each retry. */
-  onRetry?: () => void
 }
+
+/** Starts an attempt; `retry` is 0 for the first one. */
+export type StartAttempt = (retry: number) => AsyncIterable<ModelPart[]>
 
 export const defaultRetry = { retries: 2, budgetMs: 8_000 } as const
 
 const firstDelayMs = 500
 
 export function withRetries(
-  start: () => AsyncIterable<ModelPart[]>,
+  start: StartAttempt,
   signal: AbortSignal,
   options: RetryOptions,
 ): AsyncIterable<ModelPart[]> {
@@ -34,7 +35,7 @@ export function withRetries(
 
 /** Can be iterated once. */
 class Attempts implements AsyncIterableIterator<ModelPart[]> {
-  readonly #start: () => AsyncIterable<ModelPart[]>
+  readonly #start: StartAttempt
   readonly #signal: AbortSignal
   readonly #options: RetryOptions
   #current: AsyncIterator<ModelPart[]> | undefined
@@ -42,7 +43,7 @@ class Attempts implements AsyncIterableIterator<ModelPart[]> {
   #attempt = 0
   #startedAt = 0
 
-  constructor(start: () => AsyncIterable<ModelPart[]>, signal: AbortSignal, options: RetryOptions) {
+  constructor(start: StartAttempt, signal: AbortSignal, options: RetryOptions) {
     this.#start = start
     this.#signal = signal
     this.#options = options
@@ -70,7 +71,7 @@ class Attempts implements AsyncIterableIterator<ModelPart[]> {
   /** Not an async function, because a model may be silent for long, and its frame would be held meanwhile. */
   #ask(): Promise<IteratorResult<ModelPart[]>> {
     try {
-      this.#current = this.#start()[Symbol.asyncIterator]()
+      this.#current = this.#start(this.#attempt)[Symbol.asyncIterator]()
       return this.#firstOf(this.#current)
     } catch (error) {
       return this.#askAgain(error)
@@ -88,13 +89,12 @@ class Attempts implements AsyncIterableIterator<ModelPart[]> {
   }
 
   async #askAgain(error: unknown): Promise<IteratorResult<ModelPart[]>> {
-    const { clock, random, retries, budgetMs, onRetry } = this.#options
+    const { clock, random, retries, budgetMs } = this.#options
     if (this.#signal.aborted || this.#attempt >= retries) throw error
     if (!(error instanceof AppError) || !error.retryable) throw error
     const delayMs = delayBefore(this.#attempt, error, random)
     if (clock.monotonic() - this.#startedAt + delayMs > budgetMs) throw error
     await sleep(clock, delayMs, this.#signal)
-    onRetry?.()
     this.#attempt += 1
     return await this.#ask()
   }

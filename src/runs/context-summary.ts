@@ -9,13 +9,14 @@ import { estimateTokens } from '../kit/token-estimate.ts'
 import { type ModelMessage, type ModelPart, summaryTask } from '../models/model.ts'
 import { cutToTokens } from './cut-to-tokens.ts'
 import type { PromptBlock } from './prompt-blocks.ts'
+import type { RunSignal } from './run-signal.ts'
 import { StallWatch } from './stall-watch.ts'
 
 export type SummaryContext = {
   engine: StepEngine
   clock: Clock
   stallMs: number
-  signal: AbortSignal
+  signal: RunSignal
   runId: string
   /** The spec of the run. */
   spec: RunSpec

@@ -29,6 +29,7 @@ import { interruptedCallEvents, ProviderCalls } from './provider-calls.ts'
 import { providerOf, providerStateBlob } from './provider-states.ts'
 import { DeltaEmitter } from './delta-emitter.ts'
 import type { RunDependencies } from './run-dependencies.ts'
+import type { RunSignal } from './run-signal.ts'
 import type { RunWriter } from './run-writer.ts'
 import { stepEndAttributes, stepSpan } from './span-attributes.ts'
 import { StallWatch } from './stall-watch.ts'
@@ -38,7 +39,7 @@ export type StepContext = {
   dependencies: Pick<RunDependencies, 'clock' | 'ids' | 'limits' | 'store' | 'modelTable' | 'meter' | 'tracer'>
   engine: StepEngine
   /** Aborted when the run is cancelled, drained or out of time. */
-  signal: AbortSignal
+  signal: RunSignal
   tools: readonly Tool[]
   /** What the model is told about them. */
   offered: ModelTool[]

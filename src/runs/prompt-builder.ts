@@ -28,6 +28,7 @@ import { type PromptParts, promptMessages, promptParts } from './prompt.ts'
 import { blockTokens, type PromptBlock, stepBlocks } from './prompt-blocks.ts'
 import { ProviderStates } from './provider-states.ts'
 import type { RunDependencies } from './run-dependencies.ts'
+import type { RunSignal } from './run-signal.ts'
 import type { RunWriter } from './run-writer.ts'
 
 /** The code of the `diagnostic` event which records that a summary could not be written, and the history was cut instead. */
@@ -43,10 +44,13 @@ export type PromptRequest = {
   engine?: StepEngine
   withoutReplies?: boolean
   /** Aborts the writing of a summary. */
-  signal: AbortSignal
+  signal: RunSignal
   /** The provider refused the last prompt as too long: at most half of it may be sent. */
   halve?: boolean
 }
+
+/** Shared by all runs that begin a conversation. */
+const noHistory: ConversationHistory = { rows: [], isCut: false, summary: undefined, unread: undefined }
 
 export class PromptBuilder {
   private readonly writer: RunWriter
@@ -59,7 +63,7 @@ export class PromptBuilder {
   constructor(writer: RunWriter, dependencies: RunDependencies, isFirstTurn = false) {
     this.writer = writer
     this.dependencies = dependencies
-    if (isFirstTurn) this.history = { rows: [], isCut: false, summary: undefined, unread: undefined }
+    if (isFirstTurn) this.history = noHistory
     this.providerStates = new ProviderStates(dependencies.store)
   }
 

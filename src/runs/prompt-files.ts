@@ -23,11 +23,12 @@ export type PromptFileDependencies = {
   bytesMax?: number
 }
 
-/** The same messages, with the bytes of their files. */
+/** The same messages, with the bytes of their files. The same list if there are none, so that a run does not keep two while it waits for its model. */
 export async function loadPromptFiles(
-  messages: readonly ModelMessage[],
+  messages: ModelMessage[],
   dependencies: PromptFileDependencies,
 ): Promise<ModelMessage[]> {
+  if (!messages.some(hasFiles)) return messages
   const left = leftOut(messages, dependencies)
   const load = async (file: ModelFile): Promise<ModelContent> =>
     left.has(file) ? { type: 'file', ...file } : await loaded(file, dependencies)
@@ -44,6 +45,10 @@ export async function loadPromptFiles(
     } else result.push(message)
   }
   return result
+}
+
+function hasFiles(message: ModelMessage): boolean {
+  return message.role === 'user' ? message.parts !== undefined : message.role === 'tool' && message.files !== undefined
 }
 
 function withResultFiles(

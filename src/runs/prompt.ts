@@ -80,7 +80,8 @@ export function promptParts(input: PromptInput): PromptParts {
 }
 
 export function promptMessages({ system, summary, history, asked, steps }: PromptParts): ModelMessage[] {
-  return [...system, ...[...summary, ...history, ...asked, ...steps].flatMap((block) => block.messages)]
+  // Each run keeps the list until its answer ends, and `concat` makes no room for more.
+  return system.concat([...summary, ...history, ...asked, ...steps].flatMap((block) => block.messages))
 }
 
 const systemPrompts = new WeakMap<AgentDefinition, string>()

@@ -11,7 +11,7 @@ import { sortedJson } from '../kit/sorted-json.ts'
 import type { NewEvent, RunEvent, RunSpec } from '../journal/event.ts'
 import { checkEvent } from '../journal/event-codec.ts'
 import { filesOf } from '../journal/part.ts'
-import type { AcceptExtraRows, AcceptInput, CancelRequest, RunRow } from '../stores/run-store.ts'
+import type { AcceptExtraRows, AcceptInput, CancelRequest, LeaseRequest, RunRow } from '../stores/run-store.ts'
 import { checkDayBudgets } from './budgets.ts'
 import { checkReadable } from './prompt-files.ts'
 import { immediateStart } from './immediate-start.ts'
@@ -26,7 +26,13 @@ import { findRunConversation, namesOf, type RunConversation } from './run-conver
 import { runInputFor, type RunInput } from './run-input.ts'
 
 /** `reused`: an equal request succeeded before, and `run` is the run of that request. */
-export type StartResult = { run: RunRow; outcome: 'accepted' | 'existing'; reused?: true }
+export type StartResult = {
+  run: RunRow
+  outcome: 'accepted' | 'existing'
+  reused?: true
+  /** The run was accepted without a comparison. A later answer to the same question may still make it part of one. */
+  standsAlone?: true
+}
 
 /** The runs that are about to be accepted together, in one turn of a conversation. */
 export type PlannedTurn = { conversationId: string; userMessageId: string; runIds: string[]; at: number }
@@ -210,18 +216,23 @@ export class RunAcceptance {
         input.start = immediateStart(input.events, spec, isFirstTurn, this.dependencies)
       }
       const inputs = planned.map(({ input }) => input)
-      const results =
-        inputs.length === 1 && extra?.comparison === undefined
-          ? [await store.accept(inputs[0] as AcceptInput)]
-          : await store.acceptAll(inputs, extra)
+      const standsAlone = inputs.length === 1 && extra?.comparison === undefined
+      const results: StartResult[] = standsAlone
+        ? [await store.accept(inputs[0] as AcceptInput)]
+        : await store.acceptAll(inputs, extra)
       if (results[0]?.outcome === 'accepted') for (const run of replaced) this.scheduler.cancel(run)
-      for (const [index, { outcome, run }] of results.entries()) {
-        if (outcome !== 'accepted') continue
-        if (run.leaseOwner === this.scheduler.node) this.scheduler.adopt(run, eventsOf(inputs[index]), lease)
+      for (const [index, result] of results.entries()) {
+        if (result.outcome !== 'accepted') continue
+        const input = inputs[index] as AcceptInput
+        if (result.run.leaseOwner === lease.node) {
+          result.run = withTextsOf(input, lease, result.run)
+          this.scheduler.adopt(result.run, eventsOf(input), lease)
+        }
         // A run that waits for the one before it cannot be claimed by any node yet.
-        else this.scheduler.poke(behind === undefined ? run.id : undefined)
+        else this.scheduler.poke(behind === undefined ? result.run.id : undefined)
       }
-      return results
+      const [only] = results
+      return standsAlone && only?.outcome === 'accepted' ? [{ ...only, standsAlone }] : results
     } finally {
       for (; slots > 0; slots -= 1) this.scheduler.release()
     }
@@ -323,6 +334,12 @@ export class RunAcceptance {
       claim: null,
     }
   }
+}
+
+/** The row comes from the store with copies of texts that are in memory anyway. It is kept as long as the run is open, so it gets those. */
+function withTextsOf({ run }: AcceptInput, { node }: LeaseRequest, row: RunRow): RunRow {
+  const { id, owner, family, agentId, conversationId } = run
+  return { ...row, id, owner, family, agentId, conversationId, leaseOwner: node }
 }
 
 /** The events of a run that was claimed when it was accepted. */

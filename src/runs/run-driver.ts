@@ -11,21 +11,30 @@ import type { CancelRequest, RunRow, RunWrite } from '../stores/run-store.ts'
 import { endingEvents } from './run-ending.ts'
 import { deathsMax, RunLoop } from './run-loop.ts'
 import type { RunDependencies } from './run-dependencies.ts'
-import { type TimedLeaseRequest, type ClockTimes, readClocks, RunLease } from './run-lease.ts'
+import { type TimedLeaseRequest, type ClockTimes, RunLease } from './run-lease.ts'
 import { RunWriter, rewriteLost } from './run-writer.ts'
 
 /** The first wait after a store failure; each further failure doubles it, up to `retryMaxMs`. */
 const retryMs = 500
 const retryMaxMs = 30_000
 
+export interface DriverOwner {
+  readonly node: string
+  /** What the node asks for when it takes a run or renews its lease. Made just before the store is asked. */
+  leaseRequest(): TimedLeaseRequest
+  /** Called just before `finished` of the driver resolves. */
+  driverFinished(driver: RunDriver): void
+}
+
 export class RunDriver {
   readonly runId: string
+  readonly slots: number
   readonly epoch: number
   /** Resolves when this node is done with the run. Never rejects. */
   readonly finished: Promise<void>
   readonly lease: RunLease
   private readonly dependencies: RunDependencies
-  private readonly leaseRequest: TimedLeaseRequest
+  private readonly owner: DriverOwner
   private claimed: RunRow
   private loop: RunLoop | undefined
   private draining = false
@@ -42,24 +51,39 @@ export class RunDriver {
   /**
    * `known`: the state of a run that was claimed when it was accepted; if undefined, it is read from the store. `leaseRequest`: the lease request
    * with which the run was claimed. `earlier`: a driver of the run that has not finished yet. `failure`: the run is not executed but ends
-   * with this error.
+   * with this error. `slots`: how many slots of the node the run takes.
    */
   constructor(
     claimed: RunRow,
     known: RunState | undefined,
     dependencies: RunDependencies,
     leaseRequest: TimedLeaseRequest,
-    { earlier, failure }: { earlier?: RunDriver; failure?: AppError } = {},
+    owner: DriverOwner,
+    { earlier, failure, slots }: { earlier?: RunDriver; failure?: AppError; slots: number },
   ) {
     this.runId = claimed.id
     this.epoch = claimed.epoch
     this.claimed = claimed
     this.dependencies = dependencies
-    this.leaseRequest = leaseRequest
     this.lease = new RunLease(dependencies.clock, leaseRequest.leaseMs, leaseRequest.requestedAt)
-    this.finished = withActivity({ run: claimed.id, place: 'load' }, () => this.work(known, earlier, failure)).catch(
-      (error: unknown) =>
-        dependencies.log.error({ err: error, runId: claimed.id }, 'a run could not be worked on; its lease runs out'),
+    this.owner = owner
+    this.slots = slots
+    // All that waits for the end of the run is inside: outside is another async context, which would be kept too.
+    this.finished = withActivity({ run: claimed.id, place: 'load' }, () => this.begin(known, earlier, failure))
+  }
+
+  private begin(
+    known: RunState | undefined,
+    earlier: RunDriver | undefined,
+    failure: AppError | undefined,
+  ): Promise<void> {
+    return this.work(known, earlier, failure).then(
+      () => this.owner.driverFinished(this),
+      (error: unknown) => {
+        const { log } = this.dependencies
+        log.error({ err: error, runId: this.runId }, 'a run could not be worked on; its lease runs out')
+        this.owner.driverFinished(this)
+      },
     )
   }
 
@@ -125,8 +149,7 @@ export class RunDriver {
     if (earlier?.epoch === this.epoch - 1) this.unsynced = earlier.unsynced
     if (failure !== undefined) return await this.endBroken(failure)
     // Reading this journal killed the process before, so the run is ended with what its row says.
-    const deaths = this.dependencies.deaths?.of(this.runId) ?? []
-    if (deaths.filter(({ place }) => place === 'load').length >= deathsMax) {
+    if (this.deathsWhileLoading() >= deathsMax) {
       const cause = new AppError(
         'run_unrecoverable',
         'The server died each time it read this run; it is not tried again.',
@@ -144,9 +167,7 @@ export class RunDriver {
         if (state === undefined) return
         // A state that was read is that of an interrupted run; a known one that of a run that was just accepted.
         const startedAtAcceptance = state === known && state.phase === 'running'
-        loop = new RunLoop(this.claimed, state, this.dependencies, () => this.confirmLease(), {
-          startedAtAcceptance,
-        })
+        loop = new RunLoop(this.claimed, state, this.dependencies, this, { startedAtAcceptance })
       } catch (error) {
         if (!isStoreFailure(error)) return await this.endBroken(error)
         if (isDamage(error)) throw error
@@ -192,6 +213,11 @@ export class RunDriver {
     await this.release()
   }
 
+  private deathsWhileLoading(): number {
+    const deaths = this.dependencies.deaths?.of(this.runId) ?? []
+    return deaths.filter(({ place }) => place === 'load').length
+  }
+
   /** Takes back the start of a run that was accepted as running but must not begin any more. */
   private async requeue(state: RunState): Promise<void> {
     try {
@@ -232,7 +258,7 @@ export class RunDriver {
     const row = await this.dependencies.store.readRun(this.runId)
     if (row === undefined || row.epoch !== this.epoch) return false
     if (row.endedAt !== null) await this.reportEnding(row)
-    if (row.endedAt !== null || row.leaseOwner !== this.leaseRequest.node) return false
+    if (row.endedAt !== null || row.leaseOwner !== this.owner.node) return false
     this.claimed = row
     return true
   }
@@ -247,17 +273,17 @@ export class RunDriver {
   private async holdsLease(isSure = () => this.lease.hasTime()): Promise<boolean> {
     // An answer that came late says nothing about now, so it is asked for again.
     while (!isSure() && !this.abandoned) {
-      const requestedAt = readClocks(this.dependencies.clock)
-      const [row] = await this.dependencies.store.renewLeases(this.leaseRequest, [this.runId])
+      const request = this.owner.leaseRequest()
+      const [row] = await this.dependencies.store.renewLeases(request, [this.runId])
       // The row is read for the case that the run has ended.
       if (row?.epoch !== this.epoch) return await this.stillOurs()
-      this.lease.renewed(requestedAt)
+      this.lease.renewed(request.requestedAt)
     }
     return !this.abandoned
   }
 
   /** Throws if this node may no longer own the run, so that nothing starts that another node would start too. */
-  private async confirmLease(): Promise<void> {
+  async confirmLease(): Promise<void> {
     if (await this.holdsLease(() => this.lease.isCertain())) return
     this.abandon()
     throw new AppError('run_fenced', 'Another node has claimed this run.')

@@ -32,7 +32,7 @@ import type { FileKind } from '../journal/media-type.ts'
 import { atPlace } from '../kit/activity.ts'
 import { elapsedMs, type Timer } from '../kit/clock.ts'
 import { defined } from '../kit/defined.ts'
-import { sharedTimers } from '../kit/shared-timers.ts'
+import { type Expiring, sharedTimers } from '../kit/shared-timers.ts'
 import type { ModelMessage, WantedAnswer } from '../models/model.ts'
 import type { RunRow } from '../stores/run-store.ts'
 import type { Tool } from '../tools/tool.ts'
@@ -49,6 +49,7 @@ import { type Ending, endingEvents } from './run-ending.ts'
 import type { RunKind } from './run-kind.ts'
 import type { RunDependencies } from './run-dependencies.ts'
 import { recordRun } from './run-trace.ts'
+import { RunSignal } from './run-signal.ts'
 import { offeredTool, toolOfCall, toolsOf } from './run-tools.ts'
 import { RunWriter } from './run-writer.ts'
 import { ToolPhase } from './tool-phase.ts'
@@ -63,15 +64,26 @@ export const deathsMax = 2
 export type LoopResult = 'ended' | 'parked' | 'drained' | 'lost'
 
 /** The next step: who is asked, and with what. */
-type StepPlan = { engine: StepEngine; tools: Tool[]; messages: ModelMessage[] }
+type StepPlan = {
+  engine: StepEngine
+  tools: Tool[]
+  messages: ModelMessage[]
+  /** The provider refused the prompt before it as too long. */
+  isShortened: boolean
+}
 
-export class RunLoop {
+export interface LeaseHolder {
+  /** Throws if this node may no longer own the run. */
+  confirmLease(): Promise<void>
+}
+
+export class RunLoop implements Expiring {
   readonly runId: string
   readonly writer: RunWriter
   private readonly row: RunRow
   private readonly dependencies: RunDependencies
   /** Aborted by a cancel, the time limit, a drain or a lost lease. */
-  private readonly modelAbort = new AbortController()
+  private readonly modelSignal = new RunSignal()
   /** Made with the tool phase. Not aborted when a drain begins, because tools get time to finish; see `abortTools`. */
   private toolAbort: AbortController | undefined
   /** Why model and tools were stopped, if they were. */
@@ -83,24 +95,23 @@ export class RunLoop {
   /** Made for the first calls. */
   private phase: ToolPhase | undefined
   private card: AgentCard | undefined
-  private readonly confirmLease: () => Promise<void>
+  private readonly owner: LeaseHolder
   private readonly prompts: PromptBuilder
   /** The run was accepted as running, and perhaps with the start of its first step; see `immediate-start.ts`. */
   private startedAtAcceptance: boolean
 
-  /** `confirmLease` throws if this node may no longer own the run. */
   constructor(
     row: RunRow,
     state: RunState,
     dependencies: RunDependencies,
-    confirmLease: () => Promise<void>,
+    owner: LeaseHolder,
     { startedAtAcceptance = false }: { startedAtAcceptance?: boolean } = {},
   ) {
     this.runId = row.id
     this.startedAtAcceptance = startedAtAcceptance
     this.row = row
     this.dependencies = dependencies
-    this.confirmLease = confirmLease
+    this.owner = owner
     this.writer = new RunWriter(row.id, row.epoch, state, dependencies)
     // The start of the first step is accepted with the run only if there are no earlier messages.
     this.prompts = new PromptBuilder(this.writer, dependencies, startedAtAcceptance && state.steps.length > 0)
@@ -116,7 +127,7 @@ export class RunLoop {
 
   drain(): void {
     this.draining = true
-    this.modelAbort.abort(new DrainInterrupt())
+    this.modelSignal.abort(new DrainInterrupt())
   }
 
   /** Aborts running tools when the drain's deadline passes. Their results are discarded, so recovery treats the calls as after a crash. */
@@ -144,12 +155,19 @@ export class RunLoop {
       if (!(await this.resume())) return 'parked'
       this.runningSince = this.dependencies.clock.monotonic()
       const leftMs = this.dependencies.limits.runMaxMs - this.writer.state.activeMs
-      timer = sharedTimers(this.dependencies.clock).after(leftMs, () => this.stop(this.timedOut()))
-      // The model is waited for here, because a function in between would stay in memory as long as the model is silent.
+      timer = sharedTimers(this.dependencies.clock).after(leftMs, this)
+      let again: StepPlan | undefined
       for (;;) {
-        const next = await this.advance()
+        const next = again ?? (await this.advance())
         if (typeof next === 'string') return next
-        await this.askModel(next)
+        again = undefined
+        const context = this.stepContext(next)
+        // The model is waited for here, because a function in between would stay in memory as long as the model is silent.
+        try {
+          await runStep(this.writer, await this.withFiles(next.messages), context)
+        } catch (error) {
+          again = await this.planAgain(next, context.answering, error)
+        }
       }
     } catch (error) {
       return await this.finishAfterError(error)
@@ -158,13 +176,18 @@ export class RunLoop {
     }
   }
 
+  /** The run has used up its time. */
+  expired(): void {
+    this.stop(this.timedOut())
+  }
+
   private kind(): RunKind {
     return this.dependencies.kindOf(specOf(this.writer.state))
   }
 
   private stop(reason: unknown): void {
     this.stopped ??= { reason }
-    this.modelAbort.abort(reason)
+    this.modelSignal.abort(reason)
     this.toolAbort?.abort(reason)
   }
 
@@ -251,7 +274,7 @@ export class RunLoop {
     }
     this.card ??= dependencies.catalogue.lastWorking(specOf(writer.state).agentId).card
     for (;;) {
-      this.modelAbort.signal.throwIfAborted()
+      this.modelSignal.throwIfAborted()
       if (callsToRun(writer.state).length > 0) {
         atPlace(`calls of step ${writer.state.steps.at(-1)?.step ?? 0}`)
         this.phase ??= this.toolPhase(this.card)
@@ -281,7 +304,7 @@ export class RunLoop {
     const abort = new AbortController()
     if (this.stopped !== undefined) abort.abort(this.stopped.reason)
     this.toolAbort = abort
-    return new ToolPhase(writer, dependencies, toolOf, abort.signal, this.confirmLease)
+    return new ToolPhase(writer, dependencies, toolOf, abort.signal, () => this.owner.confirmLease())
   }
 
   /** Returns undefined if the engine is not available and another one took over. */
@@ -293,7 +316,7 @@ export class RunLoop {
     atPlace(`turn of ${engine.name}`)
     // A turn that has begun at the remote side goes on: stopping it saves nothing that was used.
     if (state.handle === undefined) await this.checkBudgets()
-    const { signal } = this.modelAbort
+    const signal = this.modelSignal
     const messages = (await this.prompts.build({ tools: [], withoutReplies: true, signal })) ?? []
     const request = {
       runId: this.runId,
@@ -309,7 +332,7 @@ export class RunLoop {
         ids: dependencies.ids,
         stallMs: dependencies.limits.stallMs,
         confirmationTtlMs: dependencies.limits.confirmationTtlMs,
-        signal: this.modelAbort.signal,
+        signal: this.modelSignal,
         putBlob: (id, body) => dependencies.store.putBlob(id, this.runId, body),
       })
       return result === 'waiting' ? await this.parkForPerson() : await this.end({ status: 'succeeded' })
@@ -358,30 +381,24 @@ export class RunLoop {
   private async planStep(engine: StepEngine, tools: Tool[]): Promise<StepPlan> {
     atPlace(`step ${nextStepNumber(this.writer.state)}`)
     await this.checkBudgets()
-    return { engine, tools, messages: (await this.prompt(engine, tools, false)) ?? [] }
+    return { engine, tools, messages: (await this.prompt(engine, tools, false)) ?? [], isShortened: false }
   }
 
-  private async askModel({ engine, tools, messages }: StepPlan, again = false): Promise<void> {
-    const context = this.stepContext(engine, tools)
-    try {
-      await runStep(this.writer, await this.withFiles(messages), context)
-    } catch (error) {
-      if (!context.answering && (await this.fellBack(error))) {
-        // The prompt depends on the model: its window, and what its provider needs back.
-        await this.askModel(await this.planStep(engine, tools))
-        return
-      }
-      if (again || !(error instanceof AppError) || error.code !== 'model_context_exceeded') throw error
-      const { text, reasoning } = this.writer.state.steps.at(-1) ?? { text: '', reasoning: '' }
-      if (text !== '' || reasoning !== '') throw error
-      // The real window is smaller than the one that was computed with: once more, with at most half of the messages.
-      const shorter = await this.prompt(engine, tools, true)
-      if (shorter === undefined) throw error
-      await this.askModel({ engine, tools, messages: shorter }, true)
-    }
+  /** How the model is asked again after a step failed. Throws the error if that would not help. */
+  private async planAgain(plan: StepPlan, answering: boolean, error: unknown): Promise<StepPlan> {
+    const { engine, tools } = plan
+    // The prompt depends on the model: its window, and what its provider needs back.
+    if (!answering && (await this.fellBack(error))) return await this.planStep(engine, tools)
+    if (plan.isShortened || !(error instanceof AppError) || error.code !== 'model_context_exceeded') throw error
+    const { text, reasoning } = this.writer.state.steps.at(-1) ?? { text: '', reasoning: '' }
+    if (text !== '' || reasoning !== '') throw error
+    // The real window is smaller than the one that was computed with: once more, with at most half of the messages.
+    const shorter = await this.prompt(engine, tools, true)
+    if (shorter === undefined) throw error
+    return { engine, tools, messages: shorter, isShortened: true }
   }
 
-  private stepContext(engine: StepEngine, tools: Tool[]): StepContext {
+  private stepContext({ engine, tools }: StepPlan): StepContext {
     const { writer, dependencies } = this
     const spec = specOf(writer.state)
     // A name may be offered once, and the provider's own tool was asked for by name.
@@ -392,7 +409,7 @@ export class RunLoop {
     return {
       dependencies,
       engine,
-      signal: this.modelAbort.signal,
+      signal: this.modelSignal,
       tools,
       offered: offered.map(offeredTool),
       answer: this.wantedAnswer(spec, offered.length + atProvider.length > 0),
@@ -406,7 +423,7 @@ export class RunLoop {
     const { writer, dependencies } = this
     const spec = specOf(writer.state)
     const to = nextModel(spec)
-    if (to === undefined || !isWorthFallback(error) || this.modelAbort.signal.aborted) return false
+    if (to === undefined || !isWorthFallback(error) || this.modelSignal.aborted) return false
     const { code, message } = error
     await writer.write({
       type: 'diagnostic',
@@ -424,7 +441,7 @@ export class RunLoop {
   private async prompt(engine: StepEngine, tools: Tool[], halve: boolean): Promise<ModelMessage[] | undefined> {
     const { state } = this.writer
     const { usage } = state
-    const messages = await this.prompts.build({ tools, engine, halve, signal: this.modelAbort.signal })
+    const messages = await this.prompts.build({ tools, engine, halve, signal: this.modelSignal })
     // The summary may have used up the budget.
     if (state.usage !== usage) await this.checkBudgets()
     return messages
@@ -476,7 +493,7 @@ export class RunLoop {
   private async finishAfterError(error: unknown): Promise<LoopResult> {
     if (this.writer.lost !== undefined) return 'lost'
     if (this.cancelled !== undefined) return await this.end({ status: 'canceled', ...this.cancelled })
-    if (error instanceof DrainInterrupt || (this.draining && this.modelAbort.signal.reason instanceof DrainInterrupt)) {
+    if (error instanceof DrainInterrupt || (this.draining && this.modelSignal.reason instanceof DrainInterrupt)) {
       // The lease is released, so that the next start (or another node) can claim the run immediately.
       try {
         await this.writer.release()

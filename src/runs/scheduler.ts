@@ -15,7 +15,7 @@ import type { Timer } from '../kit/clock.ts'
 import { defined } from '../kit/defined.ts'
 import type { ClaimedRun, RunRow } from '../stores/run-store.ts'
 import { LeaseKeeper } from './lease-keeper.ts'
-import { isDamage, RunDriver } from './run-driver.ts'
+import { type DriverOwner, isDamage, RunDriver } from './run-driver.ts'
 import type { RunDependencies } from './run-dependencies.ts'
 import type { TimedLeaseRequest } from './run-lease.ts'
 import { UnplacedRuns } from './unplaced-runs.ts'
@@ -31,7 +31,7 @@ const jitterMaxMs = 150
 
 export type NodeDescription = { name: string; version: string }
 
-export class Scheduler implements ClusterListener {
+export class Scheduler implements ClusterListener, DriverOwner {
   readonly node: string
   private readonly dependencies: RunDependencies
   private readonly leases: LeaseKeeper
@@ -248,20 +248,22 @@ export class Scheduler implements ClusterListener {
     // Our lease expired and we claimed the run again. The new driver waits until the old one has finished.
     const earlier = this.drivers.get(row.id)
     earlier?.abandon()
-    const driver = new RunDriver(row, events && foldRun(events), this.dependencies, leaseRequest, {
+    const driver = new RunDriver(row, events && foldRun(events), this.dependencies, leaseRequest, this, {
       ...defined({ earlier, failure }),
+      slots,
     })
     if (this.stopped) driver.drain()
     this.drivers.set(row.id, driver)
     this.leases.watch(driver)
-    const work = driver.finished.finally(() => {
-      this.busy -= slots
-      this.work.delete(work)
-      if (this.drivers.get(row.id) === driver) this.drivers.delete(row.id)
-      // A slot is free, and the next run of the conversation may be due.
-      withoutActivity(() => void this.slotFreed(driver))
-    })
-    this.work.add(work)
+    this.work.add(driver.finished)
+  }
+
+  driverFinished(driver: RunDriver): void {
+    this.busy -= driver.slots
+    this.work.delete(driver.finished)
+    if (this.drivers.get(driver.runId) === driver) this.drivers.delete(driver.runId)
+    // A slot is free, and the next run of the conversation may be due.
+    withoutActivity(() => void this.slotFreed(driver))
   }
 
   /** Ends runs that no node can execute. */

@@ -2,31 +2,32 @@
 
 import type { AppError } from '../errors/app-error.ts'
 import type { Clock, Timer } from '../kit/clock.ts'
-import { sharedTimers } from '../kit/shared-timers.ts'
+import { type Expiring, sharedTimers } from '../kit/shared-timers.ts'
+import type { RunSignal } from './run-signal.ts'
 
 /** Also fires if nothing arrives before the first token. */
-export class StallWatch {
-  readonly signal: AbortSignal
+export class StallWatch implements Expiring {
   private readonly controller = new AbortController()
   private readonly clock: Clock
   private readonly stallMs: number
-  private readonly outer: AbortSignal
+  private readonly outer: RunSignal
   private readonly stalled: (seconds: number) => AppError
-  private readonly onOuterAbort: () => void
   private timer: Timer
   private lastAliveAt: number
 
-  constructor(clock: Clock, stallMs: number, outer: AbortSignal, stalled: (seconds: number) => AppError) {
+  constructor(clock: Clock, stallMs: number, outer: RunSignal, stalled: (seconds: number) => AppError) {
     this.clock = clock
     this.stallMs = stallMs
     this.outer = outer
     this.stalled = stalled
-    this.signal = this.controller.signal
-    this.onOuterAbort = () => this.controller.abort(outer.reason)
-    outer.addEventListener('abort', this.onOuterAbort, { once: true })
-    if (outer.aborted) this.onOuterAbort()
+    outer.onAbort = this.controller
+    if (outer.aborted) this.controller.abort(outer.reason)
     this.lastAliveAt = clock.monotonic()
-    this.timer = sharedTimers(clock).after(stallMs, () => this.check())
+    this.timer = sharedTimers(clock).after(stallMs, this)
+  }
+
+  get signal(): AbortSignal {
+    return this.controller.signal
   }
 
   /** Called for every batch of tokens, so it only records the time; the timer compares it when it fires. */
@@ -40,13 +41,14 @@ export class StallWatch {
 
   stop(): void {
     this.timer.cancel()
-    this.outer.removeEventListener('abort', this.onOuterAbort)
+    this.outer.onAbort = undefined
   }
 
-  private check(): void {
+  /** Aborts the work if nothing has arrived since the timer was set. */
+  expired(): void {
     const quietMs = this.clock.monotonic() - this.lastAliveAt
     if (quietMs < this.stallMs) {
-      this.timer = sharedTimers(this.clock).after(this.stallMs - quietMs, () => this.check())
+      this.timer = sharedTimers(this.clock).after(this.stallMs - quietMs, this)
       return
     }
     this.controller.abort(this.stalled(Math.round(this.stallMs / 1000)))

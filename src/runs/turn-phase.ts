@@ -17,6 +17,7 @@ import { defined } from '../kit/defined.ts'
 import type { Ids } from '../kit/ids.ts'
 import { type ClosedCall, closedCallEvent, refusedCall } from './closed-call.ts'
 import { DeltaEmitter } from './delta-emitter.ts'
+import type { RunSignal } from './run-signal.ts'
 import type { RunWriter } from './run-writer.ts'
 import { StallWatch } from './stall-watch.ts'
 import { inlineOutputCharsMax, storeOutput } from './stored-output.ts'
@@ -28,7 +29,7 @@ export type TurnContext = {
   stallMs: number
   confirmationTtlMs: number
   /** Aborted when the run is cancelled, drained or out of time. */
-  signal: AbortSignal
+  signal: RunSignal
   putBlob(id: string, body: string): Promise<void>
 }
 

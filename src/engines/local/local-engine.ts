@@ -28,7 +28,8 @@ export function createLocalEngine(options: LocalEngineOptions): StepEngine {
   return {
     kind: 'step',
     name: 'local',
-    step({ spec, messages, tools, answer, toolChoice, traceparent }, signal) {
+    step(step, signal) {
+      const { spec, messages, tools, answer, toolChoice, traceparent } = step
       const model = options.models.open(spec.model)
       const request: ModelRequest = {
         model: spec.model.slice(spec.model.indexOf('/') + 1),
@@ -45,10 +46,11 @@ export function createLocalEngine(options: LocalEngineOptions): StepEngine {
           traceparent,
         }),
       }
-      return withRetries(() => model.stream(request, signal), signal, {
-        ...retry,
-        onRetry: () => options.onRetry?.(spec.model),
-      })
+      const start = (retries: number) => {
+        if (retries > 0) options.onRetry?.(spec.model)
+        return model.stream(request, signal)
+      }
+      return withRetries(start, signal, retry)
     },
   }
 }
