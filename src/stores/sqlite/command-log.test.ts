@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, test } from 'node:test'
 import fc from 'fast-check'
+import { systemClock } from '../../kit/clock.ts'
 import { CommandLog, hasLog, logEndings, readLog } from './command-log.ts'
 
 let folder: string
@@ -33,7 +34,7 @@ function append(log: CommandLog, value: string, synced = false): Promise<void> {
 
 describe('the log', () => {
   test('gives back what was written after the number that the database has, in order, from both files', async () => {
-    const log = new CommandLog(file, state)
+    const log = new CommandLog(file, state, systemClock)
     await append(log, 'a')
     await append(log, 'b', true)
     log.swap(0)
@@ -49,8 +50,55 @@ describe('the log', () => {
     assert.equal(hasLog(file), true)
   })
 
+  test('gives back any strings and numbers as they were', async () => {
+    const value = fc.oneof(
+      fc.string({ unit: 'grapheme' }),
+      fc.string({ unit: 'binary' }),
+      fc.integer(),
+      fc.double({ noNaN: true, noDefaultInfinity: true, min: 0 }),
+    )
+    const log = new CommandLog(file, state, systemClock)
+    let applied = 0
+    await fc.assert(
+      fc.asyncProperty(fc.array(value), async (values) => {
+        log.swap(applied)
+        const record = log.record(values)
+        assert.ok(record !== undefined)
+        await new Promise((resolve) => log.append(record, false, resolve))
+        assert.deepEqual(read(applied++), [{ number: applied, values }])
+      }),
+      { numRuns: 200 },
+    )
+    log.close(false)
+  })
+
+  test('is written by another thread for a while after the system made a write wait', async () => {
+    let now = 0
+    let writeMs = 0
+    // It is read before and after a write.
+    const log = new CommandLog(file, state, { monotonic: () => (now += writeMs) })
+    const isAtOnce = async (value: string) => {
+      let isDone = false
+      const writing = append(log, value).then(() => (isDone = true))
+      await Promise.resolve()
+      await Promise.resolve()
+      const atOnce = isDone
+      await writing
+      return atOnce
+    }
+    assert.equal(await isAtOnce('a'), true)
+    writeMs = 20
+    assert.equal(await isAtOnce('b'), true)
+    writeMs = 0
+    assert.equal(await isAtOnce('c'), false)
+    now += 10_000
+    assert.equal(await isAtOnce('d'), true)
+    assert.deepEqual(numbers(), [1, 2, 3, 4])
+    log.close(false)
+  })
+
   test('uses a file again only if the database has all that it holds', async () => {
-    const log = new CommandLog(file, state)
+    const log = new CommandLog(file, state, systemClock)
     await append(log, 'a')
     log.swap(0)
     await append(log, 'b')
@@ -66,7 +114,7 @@ describe('the log', () => {
   })
 
   test('a file that is swapped while a record is being written keeps that record', async () => {
-    const log = new CommandLog(file, state)
+    const log = new CommandLog(file, state, systemClock)
     const writing = append(log, 'a', true)
     log.swap(0)
     await Promise.all([writing, append(log, 'b', true)])
@@ -76,7 +124,7 @@ describe('the log', () => {
   })
 
   test('what is left in a file from its last use is not read', async () => {
-    const log = new CommandLog(file, state)
+    const log = new CommandLog(file, state, systemClock)
     for (const value of ['a', 'b', 'c', 'd']) await append(log, value)
     log.swap(4)
     await append(log, 'e')
@@ -90,7 +138,7 @@ describe('the log', () => {
   })
 
   test('of another database, or of a later state of this one, is not read', async () => {
-    const log = new CommandLog(file, { lineage: 7, applied: 10 })
+    const log = new CommandLog(file, { lineage: 7, applied: 10 }, systemClock)
     await append(log, 'a', true)
     log.close(false)
 
@@ -104,7 +152,7 @@ describe('the log', () => {
   })
 
   test('refuses a record that is too large, or that does not fit any more', async () => {
-    const log = new CommandLog(file, state)
+    const log = new CommandLog(file, state, systemClock)
     assert.equal(log.record(['name', 'x'.repeat(200_000)]), undefined)
     assert.equal(log.record(['name', 'ü'.repeat(100_000)]), undefined, 'its bytes count, not its characters')
     let count = 0
@@ -119,7 +167,7 @@ describe('the log', () => {
   })
 
   test('cut anywhere gives back a beginning of what was written, and never anything else', async () => {
-    const log = new CommandLog(file, state)
+    const log = new CommandLog(file, state, systemClock)
     const values = Array.from({ length: 12 }, (_, index) => `value ${index} `.repeat(index + 1))
     const ends: number[] = []
     let end = 0

@@ -6,7 +6,11 @@
 // The log is two files of a fixed size that take turns: while the commands of one are being applied,
 // new ones go to the other. A record is one batch of commands:
 //
-//   length (4 bytes) · CRC-32 of the text (4 bytes) · text: JSON of [lineage, number, values]
+//   length (4 bytes) · CRC-32 of the text (4 bytes) · text
+//
+// The text is a line of JSON, [lineage, number, forms], and the strings of the commands one after the other. A form
+// stands for one value: a number in a list is that number, and a number alone is the length of the next string. Most
+// strings are JSON already, and inside of JSON they would have to be escaped once more.
 //
 // Numbers count up by one over both files, and the database holds the number up to which it has
 // everything. The lineage is a random number that the database holds too, so that the log of another
@@ -26,6 +30,7 @@ import {
 } from 'node:fs'
 import { dirname } from 'node:path'
 import { crc32 } from 'node:zlib'
+import type { Clock } from '../../kit/clock.ts'
 import type { CommandBatch, LogState } from './commands.ts'
 
 /** Also the limit for what the log holds in memory and what recovery has to read. */
@@ -33,6 +38,14 @@ const fileBytes = 512 * 1024
 /** Larger batches go to the database at once. */
 const recordBytesMax = 128 * 1024
 const headBytes = 8
+
+/**
+ * A write without a sync only copies bytes to the memory of the system, so it is made on this thread: another thread would take ten times as
+ * long. The system may still make it wait, for example if other programs write more than the disk can take. After a write
+ * that took this long, other threads make them for a while.
+ */
+const slowWriteMs = 4
+const slowDiskMs = 10_000
 
 export type LogRecord = { number: number; values: CommandBatch['values'] }
 
@@ -64,10 +77,14 @@ export class CommandLog {
   #position = 0
   /** The number of the last record. */
   #number: number
+  readonly #clock: Pick<Clock, 'monotonic'>
+  /** Until this time no write is made on this thread. */
+  #slowUntil = Number.NEGATIVE_INFINITY
 
   /** The database must have everything that is in the files, because they are overwritten. */
-  constructor(file: string, { lineage, applied }: LogState) {
+  constructor(file: string, { lineage, applied }: LogState, clock: Pick<Clock, 'monotonic'>) {
     this.#file = file
+    this.#clock = clock
     this.#lineage = lineage
     this.#number = applied
     const [one, other] = filesOf(file)
@@ -79,8 +96,14 @@ export class CommandLog {
 
   /** The record of a batch; undefined if it is too large for the log, or for the room that is left. */
   record(values: CommandBatch['values']): Buffer | undefined {
-    const text = JSON.stringify([this.#lineage, this.#number + 1, values])
-    if (text.length > recordBytesMax) return undefined
+    let forms = ''
+    let strings = ''
+    for (const value of values) {
+      forms += typeof value === 'string' ? `,${value.length}` : `,[${value}]`
+      if (typeof value === 'string') strings += value
+    }
+    if (strings.length > recordBytesMax) return undefined
+    const text = `[${this.#lineage},${this.#number + 1}${forms}]\n${strings}`
     const bytes = Buffer.byteLength(text)
     if (bytes > recordBytesMax || this.#position + headBytes + bytes > fileBytes) return undefined
     const record = Buffer.allocUnsafe(headBytes + bytes)
@@ -90,7 +113,7 @@ export class CommandLog {
     return record
   }
 
-  /** `synced`: the record and all before it survive a power cut when `done` is called. After an error the log must not be used any more. */
+  /** `synced`: the record and all before it survive a power cut when `done` is called. It may be called at once. After an error the log must not be used any more. */
   append(record: Buffer, synced: boolean, done: (error: Error | null) => void): void {
     const file = this.#files[this.#current]
     const position = this.#position
@@ -100,7 +123,7 @@ export class CommandLog {
     file.lastNumber = this.#number
     if (!synced) {
       file.unsynced.push(record)
-      writeAll(file.handle, [record], position, done)
+      this.#write(file.handle, record, position, done)
       return
     }
     const other = this.#files[otherOf(this.#current)]
@@ -114,6 +137,23 @@ export class CommandLog {
       other.unsynced = []
       fdatasync(other.handle, done)
     })
+  }
+
+  #write(handle: number, record: Buffer, position: number, done: (error: Error | null) => void): void {
+    const startedAt = this.#clock.monotonic()
+    if (startedAt < this.#slowUntil) {
+      writeAll(handle, [record], position, done)
+      return
+    }
+    let failure: Error | null
+    try {
+      failure = shortWrite(writeSync(handle, record, 0, record.length, position), record.length)
+    } catch (error) {
+      failure = error as Error
+    }
+    const now = this.#clock.monotonic()
+    if (now - startedAt >= slowWriteMs) this.#slowUntil = now + slowDiskMs
+    done(failure)
   }
 
   /** The next records go to the other file, if the database has all that it holds. */
@@ -159,10 +199,12 @@ function writeAll(
 ): void {
   const bytes = records.length === 1 ? (records[0] as Buffer) : Buffer.concat(records)
   write(handle, bytes, 0, bytes.length, position, (error, written) => {
-    if (error !== null) done(error)
-    else if (written < bytes.length) done(new Error(`Only ${written} of ${bytes.length} bytes were written.`))
-    else done(null)
+    done(error ?? shortWrite(written, bytes.length))
   })
+}
+
+function shortWrite(written: number, length: number): Error | null {
+  return written < length ? new Error(`Only ${written} of ${length} bytes were written.`) : null
 }
 
 export function hasLog(file: string): boolean {
@@ -189,7 +231,7 @@ function recordsOf(path: string, lineage: number): LogRecord[] {
     const length = bytes.readUInt32LE(at)
     const text = bytes.subarray(at + headBytes, at + headBytes + length)
     if (length === 0 || text.length < length || crc32(text) !== bytes.readUInt32LE(at + 4)) break
-    const [ofLineage, number, values] = JSON.parse(text.toString('utf8')) as [number, number, LogRecord['values']]
+    const { lineage: ofLineage, number, values } = recordOf(text.toString('utf8'))
     const last = records.at(-1)
     // What follows the newest record is left from the last time that the file was used.
     if (ofLineage !== lineage || (last !== undefined && number !== last.number + 1)) break
@@ -197,6 +239,13 @@ function recordsOf(path: string, lineage: number): LogRecord[] {
     at += headBytes + length
   }
   return records
+}
+
+function recordOf(text: string): LogRecord & { lineage: number } {
+  let at = text.indexOf('\n') + 1
+  const [lineage, number, ...forms] = JSON.parse(text.slice(0, at)) as [number, number, ...(number | [number])[]]
+  const values = forms.map((form) => (typeof form === 'number' ? text.slice(at, (at += form)) : form[0]))
+  return { lineage, number, values }
 }
 
 function contentOf(path: string): Buffer {

@@ -162,7 +162,7 @@ describe('after a kill', () => {
     const db = new DatabaseSync(file)
     const state = logState(db)
     db.close()
-    const log = new CommandLog(file, state)
+    const log = new CommandLog(file, state, systemClock)
     const record = log.record(['.', 'nobody', 1, 0, 1, 1, 'x', '.', 'nobody', 1, 1, 2, 2, 'y'])
     assert.ok(record !== undefined)
     await new Promise((resolve) => log.append(record, true, resolve))

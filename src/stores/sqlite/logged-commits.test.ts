@@ -50,7 +50,7 @@ beforeEach(() => {
     onStored: (row, body) => void stored.push([row, body]),
     onApplied: (id) => void applied.push(id),
     onFolded: () => {},
-    openLog: (state) => (log = new CommandLog(file, state)),
+    openLog: (state) => (log = new CommandLog(file, state, clock)),
     mayLog: () => mayLog,
   })
   say = (message) => listeners.get('message')?.(message)

@@ -65,7 +65,7 @@ export async function openSqliteStore(options: SqliteOptions): Promise<Store> {
       onError: options.onError ?? (() => {}),
       onStored: ({ runId, id, firstSeq, lastSeq }, body) => tails.add(runId, id, firstSeq, lastSeq, body),
       onApplied: (tailId) => tails.applied(tailId),
-      openLog: (state) => (CommandLog.isSupported ? new CommandLog(options.file, state) : undefined),
+      openLog: (state) => (CommandLog.isSupported ? new CommandLog(options.file, state, options.clock) : undefined),
       mayLog: logCheck(options.file, options.clock),
       onFolded: (runId, lastSeq) => tails.folded(runId, lastSeq),
     })
