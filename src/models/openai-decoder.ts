@@ -14,6 +14,7 @@ import type { Ids } from '../kit/ids.ts'
 import { AppError } from '../errors/app-error.ts'
 import { argumentsCharsMax, finishReasonWith, pushText, toToolCallParts, usageOf } from './answer-parts.ts'
 import type { RawCall } from './answer-parts.ts'
+import { type ContentTemplate, contentTemplate } from './content-template.ts'
 import { toolCallsMax, tooManyToolCalls } from './model.ts'
 import type { FinishReason, ModelPart, ModelRequest } from './model.ts'
 import type { ReasoningFields } from './openai-request.ts'
@@ -22,6 +23,10 @@ import type { ProviderIdentity } from './provider-error.ts'
 
 /** The longest line of a stream, so that a provider that never ends a line cannot fill the memory. */
 const lineCharsMax = 8 * 1024 * 1024
+/** Chunks with more content are always parsed. */
+const templateCharsMax = 4096
+/** The first chunk of an answer often names the role too. If later ones differ in more than their content, there is no use for a template. */
+const templatesMax = 3
 /** Longer reasoning is shown, but not sent back. */
 const reasoningCharsMax = 8 * 1024 * 1024
 
@@ -73,6 +78,8 @@ export class OpenAiDecoder {
   #argumentChars = 0
   #reasoning: ReasoningFields = {}
   #reasoningChars = 0
+  #template: ContentTemplate | undefined
+  #templates = 0
 
   constructor(identity: ProviderIdentity, request: ModelRequest, ids: Ids) {
     this.#identity = identity
@@ -143,7 +150,26 @@ export class OpenAiDecoder {
       this.#finish(this.#reason ?? 'stop')
       return
     }
-    this.#understand(this.#parse(data))
+    const content = this.#template?.contentOf(data)
+    if (content === undefined) {
+      const chunk = this.#parse(data)
+      this.#understand(chunk)
+      this.#learnTemplate(data, chunk)
+    } else this.#content(content)
+  }
+
+  #content(text: string): void {
+    const before = this.#parts.length
+    pushText(this.#parts, 'text', text)
+    if (this.#parts.length > before) this.#sawContent = true
+  }
+
+  #learnTemplate(data: string, chunk: Chunk): void {
+    if (this.#templates === templatesMax || data.length > templateCharsMax) return
+    const content = onlyContent(chunk)
+    if (content === undefined) return
+    this.#templates += 1
+    this.#template = contentTemplate(data, content, (other) => onlyContent(other as Chunk))
   }
 
   #parse(data: string): Chunk {
@@ -277,6 +303,19 @@ export class OpenAiDecoder {
 /** With an option such as `n` a server sends several answers, mixed. The first one is the answer. Some servers do not number them. */
 function firstChoice(choices: readonly Choice[]): Choice | undefined {
   return choices.find(({ index }) => index === undefined || index === null || index === 0)
+}
+
+/** The content of a chunk that has nothing else to tell. */
+function onlyContent({ usage, error, choices }: Chunk): string | undefined {
+  if (usage || (error !== undefined && error !== null) || !Array.isArray(choices) || choices.length !== 1)
+    return undefined
+  const choice = firstChoice(choices)
+  const { content, ...rest } = choice?.delta ?? {}
+  if (choice?.finish_reason || typeof content !== 'string') return undefined
+  const { reasoning_content, reasoning, reasoning_details, refusal, tool_calls } = rest
+  return [reasoning_content, reasoning, reasoning_details, refusal, tool_calls].every((field) => field == null)
+    ? content
+    : undefined
 }
 
 function toFinishReason(raw: string): FinishReason {
