@@ -5,7 +5,7 @@ import type { JsonValue } from '../journal/event.ts'
 import { toToolName } from '../kit/tool-name.ts'
 import { wellFormedJson } from '../kit/well-formed-json.ts'
 import { chatFiles, type LoadedFile, resultFilesMessage, sentParts } from './file-support.ts'
-import type { ModelMessage, ModelRequest } from './model.ts'
+import type { ModelMessage, ModelRequest, ModelTool } from './model.ts'
 import { nativeSchema } from './native-schema.ts'
 import { objectInput, shortCallId } from './sent-calls.ts'
 import { toProviderSchema } from './tool-schema.ts'
@@ -30,22 +30,11 @@ export function toChatBody(
 ): string {
   // OpenAI's reasoning models refuse `max_tokens`, and most compatible servers support only that.
   const maxTokensField = baseUrl === openAiBaseUrl ? 'max_completion_tokens' : 'max_tokens'
-  const body = {
+  const start = {
     model: request.model,
     messages: resultFilesMessage(request.messages, chatFiles).map((message) => toChatMessage(message, dropsReasoning)),
-    ...(request.tools.length === 0
-      ? {}
-      : {
-          tools: request.tools.map((tool) => ({
-            type: 'function',
-            function: {
-              name: tool.name,
-              description: tool.description,
-              parameters: tool.strict === true ? tool.inputSchema : toProviderSchema(tool.inputSchema),
-              strict: tool.strict,
-            },
-          })),
-        }),
+  }
+  const rest = {
     // JSON.stringify omits fields that are undefined.
     temperature: request.temperature,
     [maxTokensField]: request.maxTokens,
@@ -56,7 +45,22 @@ export function toChatBody(
     stream: true,
     stream_options: { include_usage: true },
   }
-  return wellFormedJson(JSON.stringify(body))
+  const tools = request.tools.length === 0 ? '' : `"tools":[${request.tools.map(toolJson).join(',')}],`
+  return wellFormedJson(`${JSON.stringify(start).slice(0, -1)},${tools}${JSON.stringify(rest).slice(1)}`)
+}
+
+/** All runs share what models are told about a tool, and each step of each run sends it. */
+const toolJsons = new WeakMap<ModelTool, string>()
+
+function toolJson(tool: ModelTool): string {
+  let json = toolJsons.get(tool)
+  if (json === undefined) {
+    const { name, description, inputSchema, strict } = tool
+    const parameters = strict === true ? inputSchema : toProviderSchema(inputSchema)
+    json = JSON.stringify({ type: 'function', function: { name, description, parameters, strict } })
+    toolJsons.set(tool, json)
+  }
+  return json
 }
 
 function responseFormat({ answer }: ModelRequest): Record<string, unknown> | undefined {
