@@ -22,19 +22,20 @@ export class ChunkedBody {
     })
   }
 
-  /** Returns false if the reader is behind: wait for `drained`. */
-  write(body: BodyText): boolean {
+  /** `isLast`: the response is ended in this turn, and its end goes with these bytes. Returns false if the reader is behind: wait for `drained`. */
+  write(body: BodyText, isLast = false): boolean {
     const { raw } = this
     const { socket } = raw
     // Without a socket, an earlier response of the connection is not finished. Clients of HTTP/1.0 get no chunks.
     this.isDirect ??= socket !== null && raw.chunkedEncoding
     if (!this.isDirect || socket === null) return raw.write(body.text)
     body.chunk ??= chunkOf(body.text)
-    if (this.headIsSent) return socket.write(body.chunk)
+    if (this.headIsSent && !isLast) return socket.write(body.chunk)
     socket.cork()
     this.sendHead()
     const hasRoom = socket.write(body.chunk)
-    socket.uncork()
+    // The end of a response uncorks its socket.
+    if (!isLast) socket.uncork()
     return hasRoom
   }
 

@@ -349,7 +349,7 @@ class SocketStream implements TextSink, Expiring {
     let hasRoom = true
     if (text.text !== '' && !this.raw.destroyed) {
       this.lastSentAt = this.clock.monotonic()
-      hasRoom = this.body?.write(text) === true
+      hasRoom = this.body?.write(text, text.over) === true
     }
     // Keep-alives start after the first bytes, because in every dialect the stream must open with its first message.
     if (this.timer === undefined && !this.over) this.armKeepAlive(this.keepAliveMs)
