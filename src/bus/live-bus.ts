@@ -158,9 +158,9 @@ function sizeOf(event: RunEvent): number {
     if (typeof value === 'string') chars += value.length
     else if (typeof value === 'object' && value !== null) {
       chars += eventOverhead
-      for (const [key, inner] of Object.entries(value)) {
+      for (const key in value) {
         chars += key.length
-        rest.push(inner)
+        rest.push((value as Record<string, unknown>)[key])
       }
     }
   }
