@@ -190,10 +190,9 @@ class Answer implements AsyncIterator<ModelPart[], undefined> {
     this.#signal.addEventListener('abort', this.#abort, { once: true })
     const { address, transport, agent, headers } = this.#target
     const { traceparent } = this.#request
-    const body = Buffer.from(this.#body)
     const sent = headers.flat()
     if (traceparent !== undefined) sent.push('traceparent', traceparent)
-    sent.push('content-length', String(body.length))
+    sent.push('content-length', String(Buffer.byteLength(this.#body)))
     const created = transport.request({ ...address, method: 'POST', agent, headers: sent })
     // They are in the head now, and the list is kept with the options of the request.
     sent.length = 0
@@ -202,7 +201,8 @@ class Answer implements AsyncIterator<ModelPart[], undefined> {
     outgoing.on('response', Answer.#onResponse)
     outgoing.on('error', Answer.#onRequestError)
     outgoing.on('close', Answer.#onRequestClose)
-    outgoing.end(body)
+    // As a text, so that Node sends it in one piece with the head.
+    outgoing.end(this.#body)
     this.#body = ''
   }
 

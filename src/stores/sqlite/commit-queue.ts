@@ -6,7 +6,7 @@
 // A batch with a durable command is sent as soon as the writer is free. Deltas alone wait
 // until `gatherMs` after the last batch of deltas alone was sent, so that many runs share one
 // commit when commits are frequent, and the first delta of a quiet server goes at once. They
-// wait a quarter of that if the last batch was of one run, because there is little to share.
+// do not wait if the last batch was of one run, because there is nothing to share.
 //
 // A batch whose results are all certain (hot-commands.ts) is written to the log and acknowledged; the writer gets its
 // commands later, with those of other batches. They are in front of the next batch that does need the writer, so that the
@@ -240,7 +240,7 @@ export class CommitQueue {
       this.#sendScheduled = false
       if (this.#sent !== undefined || this.#waiting.length === 0) return
       const { clock, gatherMs } = this.#options
-      const gather = this.#deltasSent > 1 ? gatherMs : gatherMs / 4
+      const gather = this.#deltasSent > 1 ? gatherMs : 0
       const wait = this.#durable ? 0 : this.#deltasSentAt + gather - clock.monotonic()
       if (wait <= 0) this.#send()
       else {
