@@ -16,18 +16,7 @@
 // everything. The lineage is a random number that the database holds too, so that the log of another
 // database is never applied.
 
-import {
-  closeSync,
-  constants,
-  existsSync,
-  fdatasync,
-  fsyncSync,
-  openSync,
-  readFileSync,
-  rmSync,
-  write,
-  writeSync,
-} from 'node:fs'
+import { closeSync, existsSync, fdatasync, fsyncSync, openSync, readFileSync, rmSync, write, writeSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { crc32 } from 'node:zlib'
 import type { Clock } from '../../kit/clock.ts'
@@ -40,9 +29,9 @@ const recordBytesMax = 128 * 1024
 const headBytes = 8
 
 /**
- * A write without a sync only copies bytes to the memory of the system, so it is made on this thread: another thread would take ten times as
- * long. The system may still make it wait, for example if other programs write more than the disk can take. After a write
- * that took this long, other threads make them for a while.
+ * A write only copies bytes to the memory of the system, so it is made on this thread: another thread would take ten times as long.
+ * Syncs are always made by other threads. The system may still make a write wait, for example if other programs write more than the
+ * disk can take. After a write that took this long, other threads make them too for a while.
  */
 const slowWriteMs = 4
 const slowDiskMs = 10_000
@@ -56,20 +45,15 @@ const filesOf = (file: string): readonly [string, string] => [file + logEndings[
 
 type LogFile = {
   handle: number
-  /** What is written with it is on disk when it is written. */
-  syncedHandle: number
   lastNumber: number
-  /** The records since the last synced one. */
-  unsynced: Buffer[]
+  /** It has records that a power cut may lose. */
+  isUnsynced: boolean
 }
 
-/** The flag for writes that are on disk when they return. Not every system has it. */
-const syncedWrites = constants.O_DSYNC as number | undefined
+type Done = (error: Error | null) => void
 
-/** The log as the main thread writes it. One write at a time. */
+/** The log as the main thread writes it. */
 export class CommandLog {
-  static readonly isSupported = syncedWrites !== undefined
-
   readonly #file: string
   readonly #lineage: number
   readonly #files: readonly [LogFile, LogFile]
@@ -113,47 +97,63 @@ export class CommandLog {
     return record
   }
 
-  /** `synced`: the record and all before it survive a power cut when `done` is called. It may be called at once. After an error the log must not be used any more. */
-  append(record: Buffer, synced: boolean, done: (error: Error | null) => void): void {
+  /**
+   * Calls `done` when the record survives a crash of the process, or, if it is `synced`, when it and all before it survive a power
+   * cut. It may be called at once. After an error the log must not be used any more. Returns true if the record is written, so that others may be
+   * appended before `done` is called.
+   */
+  append(record: Buffer, synced: boolean, done: Done): boolean {
     const file = this.#files[this.#current]
     const position = this.#position
     // Now and not when it is written, because the files may be swapped meanwhile.
     this.#position += record.length
     this.#number += 1
     file.lastNumber = this.#number
-    if (!synced) {
-      file.unsynced.push(record)
-      this.#write(file.handle, record, position, done)
-      return
+    file.isUnsynced = true
+    const written: Done = (error) => (error !== null || !synced ? done(error) : this.#sync(done))
+    if (this.isSlow) {
+      writeLater(file.handle, record, position, written)
+      return false
     }
-    const other = this.#files[otherOf(this.#current)]
-    // What was written without a sync is written again: a synced write puts only its own bytes on disk.
-    const records = [...file.unsynced, record]
-    const start = this.#position - records.reduce((sum, { length }) => sum + length, 0)
-    file.unsynced = []
-    writeAll(file.syncedHandle, records, start, (error) => {
-      // Without the records before it the database could not execute this one.
-      if (error !== null || other.unsynced.length === 0) return done(error)
-      other.unsynced = []
-      fdatasync(other.handle, done)
-    })
+    written(this.#writeNow(file.handle, record, position))
+    return true
   }
 
-  #write(handle: number, record: Buffer, position: number, done: (error: Error | null) => void): void {
+  /** The number of the last record. */
+  get number(): number {
+    return this.#number
+  }
+
+  /** The system made a write wait a short time ago. */
+  get isSlow(): boolean {
+    return this.#clock.monotonic() < this.#slowUntil
+  }
+
+  #writeNow(handle: number, record: Buffer, position: number): Error | null {
     const startedAt = this.#clock.monotonic()
-    if (startedAt < this.#slowUntil) {
-      writeAll(handle, [record], position, done)
-      return
-    }
-    let failure: Error | null
     try {
-      failure = shortWrite(writeSync(handle, record, 0, record.length, position), record.length)
+      return shortWrite(writeSync(handle, record, 0, record.length, position), record.length)
     } catch (error) {
-      failure = error as Error
+      return error as Error
+    } finally {
+      const now = this.#clock.monotonic()
+      if (now - startedAt >= slowWriteMs) this.#slowUntil = now + slowDiskMs
     }
-    const now = this.#clock.monotonic()
-    if (now - startedAt >= slowWriteMs) this.#slowUntil = now + slowDiskMs
-    done(failure)
+  }
+
+  /** Without the records in the other file the database could not execute those in this one, so both are synced. */
+  #sync(done: Done): void {
+    const unsynced = this.#files.filter(({ isUnsynced }) => isUnsynced)
+    let left = unsynced.length
+    let failure: Error | null = null
+    for (const file of unsynced) {
+      file.isUnsynced = false
+      fdatasync(file.handle, (error) => {
+        failure ??= error
+        left -= 1
+        if (left === 0) done(failure)
+      })
+    }
   }
 
   /** The next records go to the other file, if the database has all that it holds. */
@@ -161,7 +161,7 @@ export class CommandLog {
     const next = otherOf(this.#current)
     const file = this.#files[next]
     if (file.lastNumber > applied) return
-    file.unsynced = []
+    file.isUnsynced = false
     this.#current = next
     this.#position = 0
   }
@@ -172,10 +172,7 @@ export class CommandLog {
 
   /** `remove`: the database has everything. */
   close(remove: boolean): void {
-    for (const { handle, syncedHandle } of this.#files) {
-      closeSync(handle)
-      closeSync(syncedHandle)
-    }
+    for (const { handle } of this.#files) closeSync(handle)
     if (remove) removeLog(this.#file)
   }
 }
@@ -187,20 +184,13 @@ function opened(path: string): LogFile {
   const handle = openSync(path, 'w+', 0o600)
   writeSync(handle, Buffer.alloc(fileBytes), 0, fileBytes, 0)
   fsyncSync(handle)
-  const syncedHandle = openSync(path, constants.O_RDWR | (syncedWrites ?? 0))
-  return { handle, syncedHandle, lastNumber: 0, unsynced: [] }
+  return { handle, lastNumber: 0, isUnsynced: false }
 }
 
-function writeAll(
-  handle: number,
-  records: readonly Buffer[],
-  position: number,
-  done: (error: Error | null) => void,
-): void {
-  const bytes = records.length === 1 ? (records[0] as Buffer) : Buffer.concat(records)
-  write(handle, bytes, 0, bytes.length, position, (error, written) => {
-    done(error ?? shortWrite(written, bytes.length))
-  })
+function writeLater(handle: number, record: Buffer, position: number, done: Done): void {
+  write(handle, record, 0, record.length, position, (error, written) =>
+    done(error ?? shortWrite(written, record.length)),
+  )
 }
 
 function shortWrite(written: number, length: number): Error | null {

@@ -10,7 +10,8 @@
 //
 // A batch whose results are all certain (hot-commands.ts) is written to the log and acknowledged; the writer gets its
 // commands later, with those of other batches. They are in front of the next batch that does need the writer, so that the
-// database executes all commands in their order.
+// database executes all commands in their order. While the log syncs a batch, deltas that came after it are written and
+// acknowledged: they need no sync, and the disk may take long.
 
 import { Worker } from 'node:worker_threads'
 import { AppError } from '../../errors/app-error.ts'
@@ -31,6 +32,7 @@ import {
   type WriterRequest,
 } from './commands.ts'
 import { type HotAccept, KnownRuns, runEffect, type RunEffect } from './hot-commands.ts'
+import { type LoggedBatch, LoggedBatches } from './logged-batches.ts'
 
 export type Writer = Pick<Worker, 'on' | 'postMessage'>
 
@@ -38,6 +40,8 @@ export type Writer = Pick<Worker, 'on' | 'postMessage'>
 export type TailRow = { runId: string; id: number; firstSeq: number; lastSeq: number }
 
 type Pending = {
+  /** The command, encoded as described at `deltaMark`. */
+  readonly values: CommandBatch['values']
   resolve(value: unknown): void
   reject(error: AppError): void
   /** One for each run that the command writes to; undefined if the command has no events for that run. */
@@ -46,10 +50,8 @@ type Pending = {
   effect: RunEffect | undefined
   /** It only adds events. */
   isDelta: boolean
+  durable: boolean
 }
-
-/** A batch that was acknowledged from the log, and that the database does not have yet. */
-type LoggedBatch = { number: number; count: number; values: (string | number)[]; lastTailId: number }
 
 /** What the writer is working on: a batch, if any, after batches from the log. */
 type Posted = { batch: Pending[] | undefined; logged: LoggedBatch[]; synced: boolean }
@@ -69,8 +71,8 @@ export type QueueOptions = {
   onError(error: unknown): void
   /** Called after the commit, before the promise of the command resolves. `body`: the text of the row, if the database does not have it yet. */
   onStored(row: TailRow, body?: string): void
-  /** The database has the rows up to this id. */
-  onApplied?(tailId: number): void
+  /** The database has the rows with these ids. */
+  onApplied?(tailIds: readonly number[]): void
   /** The events up to `lastSeq` were folded: read them from the journal table, not from the tail. */
   onFolded(runId: string, lastSeq: number): void
   /** Opens the log; undefined if there is to be none. Called when the database is open. */
@@ -93,26 +95,18 @@ export class CommitQueue {
   #closed: PromiseWithResolvers<void> | undefined
   /** Opening the store empties the tail, so ids restart at 1. */
   #nextTailId = 1
-  #values: (string | number)[] = []
   #waiting: Pending[] = []
   #durable = false
   /** The batch that is with the writer or being logged. */
   #sent: Pending[] | undefined
+  /** That batch is written to the log, which syncs it. */
+  #isSyncing = false
   /** What the writer has, in order. It has at most one batch. */
   readonly #posted: Posted[] = []
   readonly #known = new KnownRuns()
   #log: CommandLog | undefined
-  /** Batches that the log has and the writer has not, in order. */
-  #unapplied: LoggedBatch[] = []
-  #unappliedCommands = 0
+  readonly #unapplied = new LoggedBatches()
   #applyTimer: Timer | undefined
-  /** The numbers up to which the log is acknowledged, and up to which the database has it. */
-  #acknowledged = 0
-  #applied = 0
-  /** The number of the last record that changes more than the journal. */
-  #acknowledgedRows = 0
-  /** Callers that wait until the database has the log up to a number. */
-  #readers: { number: number; resolve: () => void; reject: (error: AppError) => void }[] = []
   /** The last batch for the database failed. Nothing is logged until one succeeds. */
   #isBlocked = false
   /**
@@ -156,10 +150,10 @@ export class CommitQueue {
   /** An append that only adds events and changes no other row. */
   appendDelta(row: TailRow, epoch: number, body: string, durable: boolean): Promise<unknown> {
     if (this.#refusal !== undefined) return Promise.reject(this.#refusal)
-    this.#values.push(deltaMark, row.runId, epoch, row.firstSeq - 1, row.id, row.lastSeq, body)
     const { runId, firstSeq, lastSeq } = row
+    const values = [deltaMark, runId, epoch, firstSeq - 1, row.id, lastSeq, body]
     const effect = { type: 'append', runId, epoch, afterSeq: firstSeq - 1, lastSeq, body, releases: false } as const
-    return this.#enqueue(durable, [row], effect, true)
+    return this.#enqueue({ values, durable, tailRows: [row], effect, isDelta: true })
   }
 
   /** `tailRows`: one if the command has a single result, or one for each entry if the result is a list. */
@@ -171,8 +165,9 @@ export class CommitQueue {
   ): Promise<Commands[Name]['gives']> {
     if (this.#refusal !== undefined) return Promise.reject(this.#refusal)
     const { json, texts } = packCommand(input)
-    this.#values.push(name, json, texts.length, ...texts)
-    return this.#enqueue(durable, tailRows, runEffect(name, input), false) as Promise<Commands[Name]['gives']>
+    const values = [name, json, texts.length, ...texts]
+    const pending = { values, durable, tailRows, effect: runEffect(name, input), isDelta: false }
+    return this.#enqueue(pending) as Promise<Commands[Name]['gives']>
   }
 
   /**
@@ -187,23 +182,21 @@ export class CommitQueue {
 
   /** True if the database has everything that was acknowledged. */
   get isApplied(): boolean {
-    return this.#applied === this.#acknowledged
+    return this.#unapplied.isApplied
   }
 
   /** True if the database has every row that was acknowledged. Deltas change no row. */
   get isReadable(): boolean {
-    return this.#applied >= this.#acknowledgedRows
+    return this.#unapplied.isReadable
   }
 
   /** Resolves when the database has every row that is acknowledged now. Rejects if it cannot be written. */
   readable(): Promise<void> {
     if (this.isReadable) return Promise.resolve()
     if (this.#refusal !== undefined && this.#closed === undefined) return Promise.reject(this.#refusal)
-    const number = this.#acknowledgedRows
-    const { promise, resolve, reject } = Promise.withResolvers<void>()
-    this.#readers.push({ number, resolve, reject })
+    const readable = this.#unapplied.readable()
     this.#apply()
-    return promise
+    return readable
   }
 
   /** Writes all queued commands, then closes. */
@@ -219,37 +212,38 @@ export class CommitQueue {
     return this.#closed.promise
   }
 
-  #enqueue(
-    durable: boolean,
-    tailRows: Pending['tailRows'],
-    effect: RunEffect | undefined,
-    isDelta: boolean,
-  ): Promise<unknown> {
+  #enqueue({ values, durable, tailRows, effect, isDelta }: Omit<Pending, 'resolve' | 'reject'>): Promise<unknown> {
     if (durable) this.#durable = true
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ resolve, reject, tailRows, effect, isDelta })
-      if (this.#sent === undefined) this.#sendSoon()
+      this.#waiting.push({ values, resolve, reject, tailRows, effect, isDelta, durable })
+      if (this.#sent === undefined || (this.#isSyncing && isDelta && !durable)) this.#sendSoon()
     })
   }
 
-  /** Call when the writer is free. Commands that arrive in the same turn of the event loop join the batch, at no extra latency. */
+  /** Call when the writer is free, or when deltas need not wait for it. Commands that arrive in the same turn of the event loop join the batch, at no extra latency. */
   #sendSoon(): void {
     if (this.#sendScheduled) return
     this.#sendScheduled = true
     setImmediate(() => {
       this.#sendScheduled = false
-      if (this.#sent !== undefined || this.#waiting.length === 0) return
+      if (this.#waiting.length === 0 || (this.#sent !== undefined && !this.#isSyncing)) return
       const { clock, gatherMs } = this.#options
       const gather = this.#deltasSent > 1 ? gatherMs : 0
-      const wait = this.#durable ? 0 : this.#deltasSentAt + gather - clock.monotonic()
-      if (wait <= 0) this.#send()
+      const isDue = this.#durable && this.#sent === undefined
+      const wait = isDue ? 0 : this.#deltasSentAt + gather - clock.monotonic()
+      if (wait <= 0) this.#sendNow()
       else {
         this.#timer ??= clock.after(wait, () => {
           this.#timer = undefined
-          if (this.#sent === undefined && this.#waiting.length > 0) this.#send()
+          if (this.#waiting.length > 0) this.#sendNow()
         })
       }
     })
+  }
+
+  #sendNow(): void {
+    if (this.#sent === undefined) this.#send()
+    else if (this.#isSyncing) this.#sendDeltas()
   }
 
   #send(): void {
@@ -260,17 +254,46 @@ export class CommitQueue {
       return
     }
     const batch = this.#waiting
-    const values = this.#values
     const durable = this.#durable
     this.#sent = batch
-    if (!durable) {
-      this.#deltasSentAt = this.#options.clock.monotonic()
-      this.#deltasSent = batch.length
-    }
+    if (!durable) this.#noteDeltas(batch)
     this.#waiting = []
-    this.#values = []
     this.#durable = false
+    const values = valuesOf(batch)
     if (!this.#logged(batch, values, durable)) this.#post(batch, values, durable)
+  }
+
+  #noteDeltas(batch: readonly Pending[]): void {
+    this.#deltasSentAt = this.#options.clock.monotonic()
+    this.#deltasSent = batch.length
+  }
+
+  /** Writes the deltas that came while the log syncs the batch before them. All else waits for that batch. */
+  #sendDeltas(): void {
+    const log = this.#log
+    if (log === undefined || log.isSlow || this.#isBlocked || this.#closed !== undefined) return
+    const [deltas, others] = this.#waitingDeltas()
+    if (deltas.length === 0) return
+    const values = valuesOf(deltas)
+    const record = log.record(values)
+    if (record === undefined) return
+    this.#noteDeltas(deltas)
+    this.#waiting = others
+    for (const { effect } of deltas) this.#known.foresee(effect as RunEffect)
+    this.#append(log, record, deltas, values, false)
+  }
+
+  /** The waiting deltas that are certain to succeed, and all other commands. A delta that follows a waiting command of its run is not certain. */
+  #waitingDeltas(): [deltas: Pending[], others: Pending[]] {
+    const deltas: Pending[] = []
+    const others: Pending[] = []
+    for (const pending of this.#waiting) {
+      const { effect, isDelta, durable } = pending
+      const mayGo = isDelta && !durable && effect?.type === 'append' && this.#known.isCertain(effect)
+      if (mayGo) deltas.push(pending)
+      else others.push(pending)
+    }
+    return [deltas, others]
   }
 
   /** Writes the batch to the log, if all its results are certain and there is room. */
@@ -285,51 +308,65 @@ export class CommitQueue {
     }
     // A command that is not certain may follow others that count as executed now. The writer then says what became of all of them.
     if (!batch.every(({ effect }) => this.#known.foresee(effect as RunEffect))) return false
-    log.append(record, durable, (error) => {
-      if (error !== null) this.#logFailed(error, batch)
-      else this.#acknowledge(batch, values)
-    })
+    this.#append(log, record, batch, values, durable)
     return true
   }
 
-  #acknowledge(batch: Pending[], values: (string | number)[]): void {
-    let lastTailId = 0
-    for (const { tailRows } of batch) lastTailId = Math.max(lastTailId, tailRows[0]?.id ?? 0)
-    this.#acknowledged += 1
-    if (batch.some(({ isDelta }) => !isDelta)) this.#acknowledgedRows = this.#acknowledged
-    this.#unapplied.push({ number: this.#acknowledged, values, count: batch.length, lastTailId })
-    this.#unappliedCommands += batch.length
-    this.#sent = undefined
+  #append(
+    log: CommandLog,
+    record: Buffer,
+    batch: readonly Pending[],
+    values: CommandBatch['values'],
+    durable: boolean,
+  ): void {
+    const logged: LoggedBatch = {
+      number: log.number + 1,
+      values,
+      count: batch.length,
+      tailIds: batch.flatMap(({ tailRows }) => tailRows[0]?.id ?? []),
+      changesRows: batch.some(({ isDelta }) => !isDelta),
+      isAcknowledged: false,
+    }
+    this.#unapplied.add(logged)
+    const isWritten = log.append(record, durable, (error) => {
+      if (this.#sent === batch) this.#isSyncing = false
+      if (error !== null) this.#logFailed(error, batch, logged)
+      else this.#acknowledge(batch, logged)
+    })
+    if (isWritten && durable && this.#sent === batch) this.#isSyncing = true
+  }
+
+  #acknowledge(batch: readonly Pending[], logged: LoggedBatch): void {
+    this.#unapplied.acknowledge(logged)
+    if (this.#sent === batch) this.#sent = undefined
     for (const { effect, tailRows, resolve } of batch) {
       const value = effect?.type === 'accept' ? accepted(effect) : null
       const [row] = tailRows
       if (row !== undefined) this.#options.onStored(storedRow(row, value), effect?.body)
       resolve(value)
     }
-    this.#tellAnswered()
-    const isMuch = this.#unappliedCommands > unappliedMax || this.#log?.isHalfFull === true
+    if (this.#sent === undefined) this.#tellAnswered()
+    const isMuch = this.#unapplied.commands > unappliedMax || this.#log?.isHalfFull === true
     if (isMuch) this.#apply()
     this.#applyAfter(applyMs)
     this.#next()
   }
 
   /** The record may be torn or not be synced, so the log is not used any more. What it holds is applied as usual. */
-  #logFailed(cause: Error, batch: Pending[]): void {
+  #logFailed(cause: Error, batch: readonly Pending[], logged: LoggedBatch): void {
     const error = new AppError('store_unavailable', 'The log of the database could not be written. Check the disk.', {
       cause,
     })
     this.#options.onError(error)
     this.#isBlocked = true
     this.#isLogBroken = true
-    this.#sent = undefined
-    // The record counts as applied, so that it is not executed at the next start.
-    this.#acknowledged += 1
-    this.#unapplied.push({ number: this.#acknowledged, values: [], count: 0, lastTailId: 0 })
+    if (this.#sent === batch) this.#sent = undefined
+    this.#unapplied.drop(logged)
     for (const { effect, reject } of batch) {
       if (effect !== undefined) this.#known.forget(effect)
       reject(error)
     }
-    this.#tellAnswered()
+    if (this.#sent === undefined) this.#tellAnswered()
     this.#apply()
     this.#next()
   }
@@ -343,22 +380,24 @@ export class CommitQueue {
 
   /** Sends what only the log has to the writer. */
   #apply(): void {
-    if (this.#unapplied.length === 0 || this.#posted.some(({ logged }) => logged.length > 0)) return
-    this.#post(undefined, [], true)
+    if (this.#posted.some(({ logged }) => logged.length > 0)) return
+    const logged = this.#takeUnapplied()
+    if (logged.length > 0) this.#post(undefined, [], true, logged)
   }
 
   #takeUnapplied(): LoggedBatch[] {
-    const logged = this.#unapplied
-    this.#unapplied = []
-    this.#unappliedCommands = 0
     this.#applyTimer?.cancel()
     this.#applyTimer = undefined
-    return logged
+    return this.#unapplied.take()
   }
 
   /** Sends what only the log has to the writer, and after it the batch. */
-  #post(batch: Pending[] | undefined, values: (string | number)[], durable: boolean): void {
-    const logged = this.#takeUnapplied()
+  #post(
+    batch: Pending[] | undefined,
+    values: CommandBatch['values'],
+    durable: boolean,
+    logged = this.#takeUnapplied(),
+  ): void {
     const request: CommandBatch = { durable, values }
     const last = logged.at(-1)
     if (last !== undefined) {
@@ -366,7 +405,7 @@ export class CommitQueue {
       const count = logged.reduce((sum, one) => sum + one.count, 0)
       const length = request.values.length - values.length
       request.logged = { after: (logged[0] as LoggedBatch).number - 1, number: last.number, count, length }
-      this.#log?.swap(this.#applied)
+      this.#log?.swap(this.#unapplied.applied)
     }
     const synced = durable || last !== undefined
     if (!synced) this.#isUnsynced = true
@@ -410,8 +449,7 @@ export class CommitQueue {
   }
 
   #openLog(state: LogState): void {
-    this.#applied = state.applied
-    this.#acknowledged = state.applied
+    this.#unapplied.begin(state.applied)
     try {
       this.#log = this.#options.openLog?.(state)
     } catch (error) {
@@ -439,13 +477,10 @@ export class CommitQueue {
   }
 
   #wereApplied(logged: readonly LoggedBatch[]): void {
-    this.#applied = logged.at(-1)?.number ?? this.#applied
-    this.#options.onApplied?.(Math.max(...logged.map(({ lastTailId }) => lastTailId)))
-    const readers = this.#readers
-    this.#readers = readers.filter(({ number }) => number > this.#applied)
-    for (const { number, resolve } of readers) if (number <= this.#applied) resolve()
-    if (this.#readers.length > 0) this.#apply()
-    else if (this.#unapplied.length > 0) this.#applyAfter(applyMs)
+    for (const { tailIds } of logged) this.#options.onApplied?.(tailIds)
+    this.#unapplied.wereApplied(logged)
+    if (this.#unapplied.hasReaders) this.#apply()
+    if (!this.#unapplied.isEmpty) this.#applyAfter(applyMs)
   }
 
   #settleBatch(sent: Pending[], failures: BatchReply['failures'], results: BatchReply['results']): void {
@@ -492,9 +527,8 @@ export class CommitQueue {
     if (isLogApplied) this.#wereApplied(logged)
     else if (logged.length > 0) {
       // They are acknowledged, so they are sent again, before everything else.
-      this.#unapplied = [...logged, ...this.#unapplied].sort((one, other) => one.number - other.number)
-      this.#unappliedCommands += logged.reduce((sum, { count }) => sum + count, 0)
-      for (const { reject } of this.#readers.splice(0)) reject(error)
+      this.#unapplied.putBack(logged)
+      this.#unapplied.rejectReaders(error)
       this.#applyAfter(applyRetryMs)
     }
     if (batch !== undefined) {
@@ -519,7 +553,6 @@ export class CommitQueue {
     this.#applyTimer?.cancel()
     const waiting = this.#waiting
     this.#waiting = []
-    this.#values = []
     this.#durable = false
     for (const pending of waiting) pending.reject(error)
   }
@@ -541,14 +574,17 @@ export class CommitQueue {
     const lost = [...(this.#sent ?? []), ...this.#waiting]
     this.#sent = undefined
     this.#waiting = []
-    this.#values = []
     for (const pending of lost) pending.reject(error)
     // What only the log has is applied at the next start.
-    for (const { reject } of this.#readers.splice(0)) reject(error)
+    this.#unapplied.rejectReaders(error)
     this.#tellAnswered()
     this.#opened.reject(error)
     this.#closed?.resolve()
   }
+}
+
+function valuesOf(batch: readonly Pending[]): CommandBatch['values'] {
+  return batch.length === 1 ? (batch[0] as Pending).values : batch.flatMap(({ values }) => values)
 }
 
 function accepted({ run }: HotAccept): { outcome: 'accepted'; run: RunRow } {

@@ -125,10 +125,15 @@ export class KnownRuns {
       this.#runs.set(run.id, { epoch: run.epoch, lastSeq: run.lastSeq })
       return true
     }
-    const known = this.#runs.get(effect.runId)
-    if (effect.body === undefined || known?.epoch !== effect.epoch || known.lastSeq !== effect.afterSeq) return false
+    if (!this.isCertain(effect)) return false
     this.executed(effect)
     return true
+  }
+
+  /** Whether the append is certain to succeed. */
+  isCertain({ runId, epoch, afterSeq, body }: KnownAppend): boolean {
+    const known = this.#runs.get(runId)
+    return body !== undefined && known?.epoch === epoch && known.lastSeq === afterSeq
   }
 
   /** The database has executed an append, or is certain to. */

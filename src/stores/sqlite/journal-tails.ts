@@ -6,7 +6,7 @@
 export class JournalTails {
   /** [id, firstSeq, lastSeq, id, …], ascending. */
   readonly #tails = new Map<string, number[]>()
-  /** The texts of rows that the database does not have yet, by their ids, ascending. */
+  /** The texts of rows that the database does not have yet, by their ids. */
   readonly #bodies = new Map<number, string>()
 
   /** `body`: the text of the row, if the database does not have it yet. */
@@ -27,12 +27,9 @@ export class JournalTails {
     else refs.splice(0, kept)
   }
 
-  /** The database has the rows up to this id. */
-  applied(lastId: number): void {
-    for (const id of this.#bodies.keys()) {
-      if (id > lastId) return
-      this.#bodies.delete(id)
-    }
+  /** The database has the rows with these ids. */
+  applied(ids: readonly number[]): void {
+    for (const id of ids) this.#bodies.delete(id)
   }
 
   /** Undefined if the database has the row. */

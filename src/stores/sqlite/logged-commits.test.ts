@@ -21,7 +21,7 @@ let file: string
 let clock: ManualClock
 let sent: (CommandBatch | 'close')[]
 let stored: [row: TailRow, body: string | undefined][]
-let applied: number[]
+let applied: (readonly number[])[]
 let mayLog: boolean
 let say: (message: object) => void
 let queue: CommitQueue
@@ -48,7 +48,7 @@ beforeEach(() => {
     clock,
     onError: () => {},
     onStored: (row, body) => void stored.push([row, body]),
-    onApplied: (id) => void applied.push(id),
+    onApplied: (ids) => void applied.push(ids),
     onFolded: () => {},
     openLog: (state) => (log = new CommandLog(file, state, clock)),
     mayLog: () => mayLog,
@@ -115,7 +115,7 @@ describe('a batch whose results are certain', () => {
     const { values, logged } = batchAt(0)
     assert.deepEqual(logged, { after: 0, number: 3, count: 4, length: values.length })
     done()
-    assert.deepEqual([queue.isApplied, applied, sent.length], [true, [4], 1])
+    assert.deepEqual([queue.isApplied, applied.flat(), sent.length], [true, [1, 2, 3, 4], 1])
   })
 
   test('goes to the writer if the run is not known, or not as the command says', async () => {
@@ -364,7 +364,10 @@ describe('the writer', () => {
 
 test('a log that cannot be written refuses the batch, is not used any more, and the record is never executed', async () => {
   await accept('r1')
-  log.append = (_record, _synced, written) => written(new Error('EIO'))
+  log.append = (_record, _synced, written) => {
+    written(new Error('EIO'))
+    return true
+  }
   await assert.rejects(delta('r1', 2), { code: 'store_unavailable' })
   assert.deepEqual(batchAt(0).logged, { after: 0, number: 2, count: 1, length: batchAt(0).values.length })
   done()
@@ -373,4 +376,108 @@ test('a log that cannot be written refuses the batch, is not used any more, and 
   await turn()
   assert.equal(sent.length, 2)
   assert.equal(batchAt(1).logged, undefined)
+})
+
+describe('while the log syncs a batch', () => {
+  /** The next synced record is written, and its sync ends when the result is called. */
+  function holdSync(): (error?: Error) => void {
+    const append = log.append.bind(log)
+    const held = Promise.withResolvers<Error | null>()
+    log.append = (record, synced, written) => {
+      if (!synced) return append(record, synced, written)
+      log.append = append
+      return append(record, synced, (error) => void held.promise.then((given) => written(given ?? error)))
+    }
+    return (error) => held.resolve(error ?? null)
+  }
+
+  test('deltas of other runs are acknowledged, and the writer gets everything in its order when the sync is done', async () => {
+    await Promise.all([accept('r1'), accept('r2')])
+    const sync = holdSync()
+    const third = accept('r3')
+    await turn()
+    await delta('r1', 2)
+    await Promise.all([delta('r1', 3), delta('r2', 2)])
+    assert.equal(inLog(), 4)
+    assert.deepEqual(
+      stored.slice(2).map(([row]) => `${row.runId} ${row.lastSeq}`),
+      ['r1 2', 'r1 3', 'r2 2'],
+    )
+
+    await clock.advance(100)
+    assert.deepEqual(
+      events(0),
+      ['r1 1', 'r2 1'],
+      'what follows may not be executed without the batch that is being synced',
+    )
+    done()
+    await clock.advance(500)
+    assert.equal(sent.length, 1)
+
+    sync()
+    assert.equal((await third).outcome, 'accepted')
+    await clock.advance(100)
+    assert.deepEqual(events(1), ['r3 1', 'r1 2', 'r1 3', 'r2 2'])
+    assert.deepEqual(batchAt(1).logged?.after, 1)
+    done()
+    assert.equal(queue.isApplied, true)
+  })
+
+  test('a delta does not overtake a command of its own run, and one whose result is not certain waits', async () => {
+    await Promise.all([accept('r1'), accept('r2')])
+    const sync = holdSync()
+    const third = accept('r3')
+    await turn()
+    const ended = queue.run('append', endOf('r1', 2), true, tailRow('r1', queue.tailId(), 2))
+    const late = delta('r1', 3)
+    const unknown = delta('r9', 2)
+    const free = delta('r2', 2)
+    await free
+    assert.deepEqual(stored.at(-1)?.[0].runId, 'r2')
+    assert.equal(inLog(), 3)
+
+    sync()
+    await third
+    await turn()
+    assert.deepEqual(events(0), ['r1 1', 'r2 1', 'r3 1', 'r2 2', 'r1 2', 'r1 3', 'r9 2'])
+    for (const given of [ended, late, unknown]) given.catch(() => {})
+  })
+
+  test('nothing passes it while the disk is slow', async () => {
+    await Promise.all([accept('r1'), accept('r2')])
+    const sync = holdSync()
+    const third = accept('r3')
+    await turn()
+    Object.defineProperty(log, 'isSlow', { get: () => true })
+    const waiting = delta('r1', 2)
+    await turn()
+    await turn()
+    assert.equal(inLog(), 2)
+    sync()
+    await Promise.all([third, waiting])
+    assert.equal(inLog(), 3)
+  })
+
+  test('a sync that fails refuses its batch, and keeps the deltas that were acknowledged after it', async () => {
+    await Promise.all([accept('r1'), accept('r2')])
+    const sync = holdSync()
+    const third = accept('r3')
+    await turn()
+    await delta('r1', 2)
+    sync(new Error('EIO'))
+    await assert.rejects(third, { code: 'store_unavailable' })
+
+    assert.deepEqual(events(0), ['r1 1', 'r2 1', 'r1 2'])
+    assert.deepEqual(batchAt(0).logged?.number, 3)
+    done()
+    assert.equal(queue.isApplied, true)
+  })
+})
+
+const endOf = (runId: string, seq: number): Commands['append']['takes'] => ({
+  runId,
+  epoch: 1,
+  afterSeq: seq - 1,
+  journal: { id: 99, lastSeq: seq, body: `${runId} ${seq}` },
+  run: { status: 'succeeded', endedAt: 1 },
 })

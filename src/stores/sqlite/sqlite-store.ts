@@ -64,8 +64,8 @@ export async function openSqliteStore(options: SqliteOptions): Promise<Store> {
       clock: options.clock,
       onError: options.onError ?? (() => {}),
       onStored: ({ runId, id, firstSeq, lastSeq }, body) => tails.add(runId, id, firstSeq, lastSeq, body),
-      onApplied: (tailId) => tails.applied(tailId),
-      openLog: (state) => (CommandLog.isSupported ? new CommandLog(options.file, state, options.clock) : undefined),
+      onApplied: (tailIds) => tails.applied(tailIds),
+      openLog: (state) => new CommandLog(options.file, state, options.clock),
       mayLog: logCheck(options.file, options.clock),
       onFolded: (runId, lastSeq) => tails.folded(runId, lastSeq),
     })
