@@ -133,6 +133,23 @@ function folderOf(file: string): string | undefined {
     .toSorted((a, b) => b.length - a.length)[0]
 }
 
+test('the writer thread of SQLite loads nothing but our own files: a library such as zod would double the time and memory of its start', () => {
+  const loaded = new Set<string>()
+  const libraries: string[] = []
+  const load = (file: string) => {
+    if (loaded.has(file)) return
+    loaded.add(file)
+    const text = readFileSync(join(root, file), 'utf8')
+    for (const [, name = ''] of text.matchAll(/^(?:import|export)\s(?!type\s)[^'"()=]*?\bfrom\s+['"]([^'"]+)['"]/gm)) {
+      if (name.startsWith('.')) load(posix.join(posix.dirname(file), name))
+      else if (!name.startsWith('node:')) libraries.push(`${file} imports ${name}`)
+    }
+  }
+  load('src/stores/sqlite/writer-worker.ts')
+  assert.ok(loaded.size > 20)
+  assert.deepEqual(libraries, [])
+})
+
 test('the imports of the server were found at all', () => {
   assert.ok(graph.size > 20)
   assert.ok(graph.get('src/app/config.ts')?.includes('src/http/caller.ts'))

@@ -4,7 +4,8 @@
 
 import { AppError } from '../errors/app-error.ts'
 import { type FileService, partOfFile } from '../files/file-service.ts'
-import { fileLabel, filesOf, type Part, textOfParts } from '../journal/part.ts'
+import { fileLabel, filesOf, textOfParts } from '../journal/message-parts.ts'
+import type { Part } from '../journal/part.ts'
 import { plainMediaType } from '../journal/media-type.ts'
 import { asUser } from '../kit/caller.ts'
 import { type ContentSource, sourceOfPart } from './content-sources.ts'

@@ -1,7 +1,7 @@
 // The text of a finished tool call, as the model reads it and as the journal measures it. Pure.
 
 import type { EventData, JsonValue } from './event.ts'
-import { fileLabel } from './part.ts'
+import { fileLabel } from './message-parts.ts'
 
 /** The name of the tool that reads on in outputs that were cut. */
 export const readToolOutput = 'read_tool_output'

@@ -2,7 +2,7 @@
 // and the label in the text of its message stands for it.
 
 import { type FileKind, fileKind } from '../journal/media-type.ts'
-import { fileLabel } from '../journal/part.ts'
+import { fileLabel } from '../journal/message-parts.ts'
 import type { ModelContent, ModelFile, ModelMessage } from './model.ts'
 
 export type FileSupport = {

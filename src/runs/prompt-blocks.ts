@@ -4,7 +4,8 @@
 
 import type { JsonValue } from '../journal/event.ts'
 import { questionOf, type RunState, type StepState } from '../journal/run-state.ts'
-import { type FileReference, filesOf, type Part } from '../journal/part.ts'
+import { filesOf } from '../journal/message-parts.ts'
+import type { FileReference, Part } from '../journal/part.ts'
 import { defined } from '../kit/defined.ts'
 import { estimateTokens } from '../kit/token-estimate.ts'
 import type { ModelMessage } from '../models/model.ts'

@@ -7,7 +7,8 @@ import type { Engines } from '../engines/engine.ts'
 import { AppError } from '../errors/app-error.ts'
 import type { RunSpec } from '../journal/event.ts'
 import { type FileKind, fileKind } from '../journal/media-type.ts'
-import { fileLabel, type FileReference, filesOf, type Part } from '../journal/part.ts'
+import { fileLabel, filesOf } from '../journal/message-parts.ts'
+import type { FileReference, Part } from '../journal/part.ts'
 import type { ModelContent, ModelFacts, ModelFile, ModelMessage, ModelTable } from '../models/model.ts'
 
 /** All files of one request together. In base64 they are a third larger, and some providers accept 20 MB in all. */

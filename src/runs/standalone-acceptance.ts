@@ -4,7 +4,8 @@
 
 import type { EventData, RunEvent, RunSpec } from '../journal/event.ts'
 import { checkEvent } from '../journal/event-codec.ts'
-import { filesOf, type Part } from '../journal/part.ts'
+import { filesOf } from '../journal/message-parts.ts'
+import type { Part } from '../journal/part.ts'
 import { defined } from '../kit/defined.ts'
 import type { AcceptInput, RunRow } from '../stores/run-store.ts'
 import { eventsOf, fingerprint, type StartResult } from './run-acceptance.ts'

@@ -5,7 +5,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { CallToolResult, Tool as McpTool } from '@modelcontextprotocol/client'
 import type { JsonValue } from '../journal/event.ts'
-import { fileLabel } from '../journal/part.ts'
+import { fileLabel } from '../journal/message-parts.ts'
 import { isValueDeeperThan, valuesIn, valuesInValue } from '../kit/json-depth.ts'
 import { excerpt, quoted, withArguments } from './excerpt.ts'
 import type { McpTrust } from './mcp-config.ts'

@@ -7,7 +7,7 @@
 
 import { createHash } from 'node:crypto'
 import { AppError } from '../../errors/app-error.ts'
-import { filesOf } from '../../journal/part.ts'
+import { filesOf } from '../../journal/message-parts.ts'
 import type { AcceptInput, AcceptResult, AnsweredRequest, HeldStart, RunRow } from '../run-store.ts'
 import { insertRow } from './columns.ts'
 import type { Db, Value } from './connection.ts'

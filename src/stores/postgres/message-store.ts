@@ -1,7 +1,8 @@
 // Messages: a fold of the journal, stored as rows so that clients can page through them and
 // prompts can include them.
 
-import { filesOf, type Part } from '../../journal/part.ts'
+import { filesOf } from '../../journal/message-parts.ts'
+import type { Part } from '../../journal/part.ts'
 import type { MessageRow, MessageStateChange, MessageStore } from '../message-store.ts'
 import type { RowPage } from '../row-page.ts'
 import { type Columns, columnsOf, insertRow, rowReader } from './columns.ts'

@@ -5,7 +5,7 @@
 
 import type { DatabaseSync } from 'node:sqlite'
 import { AppError } from '../../errors/app-error.ts'
-import { filesOf } from '../../journal/part.ts'
+import { filesOf } from '../../journal/message-parts.ts'
 import type { AcceptResult, AnsweredRequest, RunRow } from '../run-store.ts'
 import type { Commands } from './commands.ts'
 import type { Row } from './connection.ts'

@@ -3,7 +3,8 @@
 
 import type { DatabaseSync } from 'node:sqlite'
 import type { JsonValue } from '../../journal/event.ts'
-import { filesOf, type Part } from '../../journal/part.ts'
+import { filesOf } from '../../journal/message-parts.ts'
+import type { Part } from '../../journal/part.ts'
 import type { MessageRow, MessageState, MessageStateChange, MessageStore } from '../message-store.ts'
 import type { RowPage } from '../row-page.ts'
 import type { Handlers, MessageCommands } from './commands.ts'
