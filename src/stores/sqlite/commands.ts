@@ -310,8 +310,8 @@ export type WriterMessage =
   | { type: 'ready'; log: LogState }
   | { type: 'refused'; failure: Failure }
   | { type: 'closed' }
-  /** The whole batch was rolled back. `applied`: except the commands that were acknowledged from the log. */
-  | { type: 'failed'; failure: Failure; applied?: true }
+  /** The whole batch was rolled back. `applied`: the commands that were acknowledged from the log were then executed alone. */
+  | { type: 'failed'; failure: Failure; applied?: BatchReply }
   /** Closing failed after the last batch, so no command is waiting for this error. */
   | { type: 'trouble'; failure: Failure }
   | BatchReply

@@ -387,7 +387,7 @@ export class CommitQueue {
         this.#settle(message)
         break
       case 'failed':
-        this.#fail(message.failure, message.applied === true)
+        this.#fail(message.failure, message.applied)
         break
       case 'ready':
         this.#opened.resolve(this.#openLog(message.log))
@@ -428,14 +428,19 @@ export class CommitQueue {
     else if (this.#waiting.length > 0) this.#sendSoon()
   }
 
-  #settle({ failures, results, folded }: BatchReply): void {
+  #settle(reply: BatchReply): void {
     const { batch, logged, synced } = this.#posted.shift() ?? nothingPosted
     this.#isBlocked = this.#isLogBroken
     if (synced) this.#isUnsynced = false
     if (logged.length > 0) this.#wereApplied(logged)
-    if (batch !== undefined) this.#settleBatch(batch, failures, results)
-    for (const [runId, lastSeq] of folded) this.#options.onFolded(runId, lastSeq)
+    if (batch !== undefined) this.#settleBatch(batch, reply)
+    this.#tellRows(reply)
     if (batch !== undefined) this.#tellAnswered()
+  }
+
+  /** Call after the rows of the batch are known, and before anybody can read: `wereApplied` has dropped their texts. */
+  #tellRows({ folded }: BatchReply): void {
+    for (const [runId, lastSeq] of folded) this.#options.onFolded(runId, lastSeq)
   }
 
   #wereApplied(logged: readonly LoggedBatch[]): void {
@@ -448,7 +453,7 @@ export class CommitQueue {
     else if (this.#unapplied.length > 0) this.#applyAfter(applyMs)
   }
 
-  #settleBatch(sent: Pending[], failures: BatchReply['failures'], results: BatchReply['results']): void {
+  #settleBatch(sent: Pending[], { failures, results }: BatchReply): void {
     this.#sent = undefined
     const values = new Map(results)
     const failed = new Map(failures)
@@ -484,13 +489,16 @@ export class CommitQueue {
     }
   }
 
-  #fail(failure: Failure, isLogApplied: boolean): void {
+  /** `applied`: what became of the commands that were acknowledged from the log, if the database has them. */
+  #fail(failure: Failure, applied: BatchReply | undefined): void {
     const { batch, logged } = this.#posted.shift() ?? nothingPosted
     const error = fromFailure(failure)
     this.#options.onError(error)
     this.#isBlocked = true
-    if (isLogApplied) this.#wereApplied(logged)
-    else if (logged.length > 0) {
+    if (applied !== undefined) {
+      this.#wereApplied(logged)
+      this.#tellRows(applied)
+    } else if (logged.length > 0) {
       // They are acknowledged, so they are sent again, before everything else.
       this.#unapplied = [...logged, ...this.#unapplied].sort((one, other) => one.number - other.number)
       this.#unappliedCommands += logged.reduce((sum, { count }) => sum + count, 0)

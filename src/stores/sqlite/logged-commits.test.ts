@@ -22,6 +22,7 @@ let clock: ManualClock
 let sent: (CommandBatch | 'close')[]
 let stored: [row: TailRow, body: string | undefined][]
 let applied: number[]
+let folded: [runId: string, lastSeq: number][]
 let mayLog: boolean
 let say: (message: object) => void
 let queue: CommitQueue
@@ -34,6 +35,7 @@ beforeEach(() => {
   sent = []
   stored = []
   applied = []
+  folded = []
   mayLog = true
   const listeners = new Map<string, (message: unknown) => void>()
   const writer = {
@@ -49,7 +51,7 @@ beforeEach(() => {
     onError: () => {},
     onStored: (row, body) => void stored.push([row, body]),
     onApplied: (id) => void applied.push(id),
-    onFolded: () => {},
+    onFolded: (runId, lastSeq) => void folded.push([runId, lastSeq]),
     openLog: (state) => (log = new CommandLog(file, state)),
     mayLog: () => mayLog,
   })
@@ -334,10 +336,11 @@ describe('the writer', () => {
     await accept('r1')
     const checked = queue.run('check', null)
     await turn()
-    failed({ applied: true })
+    failed({ applied: { type: 'done', failures: [], results: [], folded: [['r1', 1]] } })
     await assert.rejects(checked, { code: 'store_unavailable' })
 
     assert.equal(queue.isApplied, true)
+    assert.deepEqual(folded, [['r1', 1]], 'the row in the tail is not there')
     await queue.readable()
     assert.equal(sent.length, 1)
   })
