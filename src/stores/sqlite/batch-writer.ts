@@ -230,6 +230,8 @@ function commandExecutor(db: DatabaseSync) {
           reply.failures.push([index, toFailure(toStoreError(error, file))])
         }
       }
+      const merged = journal.writeTails()
+      if (merged.length > 0) reply.merged = merged
       journal.sweep()
       if (number !== undefined) setLogApplied.run(number)
       commit.run()

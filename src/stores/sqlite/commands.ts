@@ -38,11 +38,14 @@ import type {
 } from '../run-store.ts'
 import type { FileVersionRow, TodoItem } from '../workspace-store.ts'
 
-/** The events of one append, encoded on the main thread. `id` is the id of their row in the journal tail; ids only grow. */
 /** The result of a command that was refused and stored none of its events. */
 export type NothingStored = { outcome: 'existing' }
 export const nothingStored: NothingStored = { outcome: 'existing' }
 
+/**
+ * The events of one append, encoded on the main thread. `id` is the id of their row in the journal tail, unless an earlier append of the
+ * run is in the same transaction: then they are in its row. Ids only grow.
+ */
 export type EncodedEvents = { id: number; lastSeq: number; body: string }
 
 /** The input (`takes`) and the result (`gives`) of each command. */
@@ -297,6 +300,12 @@ export type Failure = {
   cause: string | undefined
 }
 
+/**
+ * The rows of the journal tail that hold the events of several appends: [runId, id, firstSeq, lastSeq, runId, …]. Other rows have the id
+ * of their append.
+ */
+export type MergedRows = (string | number)[]
+
 /** `index` counts the commands of the batch from 0. A command in neither list succeeded with the result null. */
 export type BatchReply = {
   type: 'done'
@@ -304,6 +313,8 @@ export type BatchReply = {
   results: [index: number, value: unknown][]
   /** Runs whose events up to `lastSeq` were folded: read them from the journal table, not from the tail. */
   folded: [runId: string, lastSeq: number][]
+  /** Absent if there are none. Rows in it may have been folded, too. */
+  merged?: MergedRows
 }
 
 export type WriterMessage =

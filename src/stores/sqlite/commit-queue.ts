@@ -34,7 +34,7 @@ import { type HotAccept, KnownRuns, runEffect, type RunEffect } from './hot-comm
 
 export type Writer = Pick<Worker, 'on' | 'postMessage'>
 
-/** The row of the journal tail that will hold the events of a command. */
+/** The row of the journal tail that will hold the events of a command, unless the writer merges it with an earlier one (`onMerged`). */
 export type TailRow = { runId: string; id: number; firstSeq: number; lastSeq: number }
 
 type Pending = {
@@ -71,6 +71,8 @@ export type QueueOptions = {
   onStored(row: TailRow, body?: string): void
   /** The database has the rows up to this id. */
   onApplied?(tailId: number): void
+  /** The writer has stored the events from `firstSeq` to `lastSeq` in this one row. `onStored` was called for each of their appends. */
+  onMerged?(row: TailRow): void
   /** The events up to `lastSeq` were folded: read them from the journal table, not from the tail. */
   onFolded(runId: string, lastSeq: number): void
   /** Opens the log; undefined if there is to be none. Called when the database is open. */
@@ -438,8 +440,12 @@ export class CommitQueue {
     if (batch !== undefined) this.#tellAnswered()
   }
 
-  /** Call after the rows of the batch are known, and before anybody can read: `wereApplied` has dropped their texts. */
-  #tellRows({ folded }: BatchReply): void {
+  /** Call after `onStored` of all rows, and in the same turn as `onApplied`, which drops the texts of rows that may not exist. */
+  #tellRows({ folded, merged = [] }: BatchReply): void {
+    for (let at = 0; at < merged.length; at += 4) {
+      const [runId, id, firstSeq, lastSeq] = merged.slice(at, at + 4) as [string, number, number, number]
+      this.#options.onMerged?.({ runId, id, firstSeq, lastSeq })
+    }
     for (const [runId, lastSeq] of folded) this.#options.onFolded(runId, lastSeq)
   }
 

@@ -1,14 +1,16 @@
-// The writer's side of the journal. An append is one insert at the end of the tail
-// table, which all runs share. From time to time, and when the lease on a run is
-// released, the run's tail events are folded (compacted) into one row of the journal
-// table, and their tail rows are deleted later. So an append updates no index, and a
-// read touches few pages.
+// The writer's side of the journal. The appends of a run in one transaction become one
+// row at the end of the tail table, which all runs share. From time to time, and when the
+// lease on a run is released, the run's tail events are folded (compacted) into one row of
+// the journal table, and their tail rows are deleted later. So an append updates no index,
+// and a read touches few pages. Events that are folded in the transaction that adds them
+// get no row in the tail table.
 //
-// What must stay true: every event is in `journal`, or both in `journal_tail` and in
-// the run's cached tail. So after a crash the two tables hold every event.
+// What must stay true at every commit: every event is in `journal`, or both in
+// `journal_tail` and in the run's cached tail. So after a crash the two tables hold every
+// event. `writeTails` must therefore come before each commit.
 
 import type { DatabaseSync } from 'node:sqlite'
-import type { EncodedEvents } from './commands.ts'
+import type { EncodedEvents, MergedRows } from './commands.ts'
 import type { CachedRun, RunCache } from './run-cache.ts'
 
 /** A run's tail is folded when it reaches this many rows … */
@@ -23,7 +25,7 @@ const rowCharsMax = 1024 * 1024
 /** How many ids a tail row may lag behind the newest one. Bounds the rows that recovery has to read after a crash. */
 const tailSpanMax = 20_000
 
-/** The tail is swept once per this many new rows. */
+/** The tail is swept once per this many new ids. */
 const sweepEvery = 4096
 
 export type JournalWriter = ReturnType<typeof journalWriter>
@@ -45,29 +47,48 @@ export function journalWriter(db: DatabaseSync, cache: RunCache, folded: [runId:
   function insert(runId: string, entry: CachedRun, { id, lastSeq, body }: EncodedEvents, into: 'tail' | 'fold'): void {
     // A long body gets a journal row of its own, because appending it to the cached tail would copy it.
     if (body.length > tailCharsMax) fold(runId, entry)
-    const firstSeq = entry.lastSeq + 1
     newestId = id
-    // Events that are folded in this call need no row in the tail table.
-    const full = entry.tailRows + 1 >= tailRowsMax || entry.tail.length + body.length > tailCharsMax
-    if (into === 'tail' && !full) insertTail.run(id, runId, firstSeq, lastSeq, body)
-    if (entry.tailRows === 0) {
-      entry.tail = body
-      entry.tailId = id
-    } else entry.tail += `\n${body}`
-    entry.tailRows += 1
+    if (entry.unwrittenAppends === 0) {
+      entry.unwritten = body
+      entry.unwrittenId = id
+      entry.unwrittenSeq = entry.lastSeq + 1
+    } else entry.unwritten += `\n${body}`
+    entry.unwrittenAppends += 1
     entry.lastSeq = lastSeq
-    if (into === 'fold' || full) fold(runId, entry)
+    if (into === 'fold' || entry.tail.length + entry.unwritten.length > tailCharsMax) fold(runId, entry)
   }
 
-  /** Moves the cached tail into the journal table, and brings `last_seq` of the run's row up to date. */
+  /** Writes the rows of the tail table for the events of this transaction. Returns those rows that hold several appends. */
+  function writeTails(): MergedRows {
+    const merged: MergedRows = []
+    for (const { runId, entry } of cache.changed()) {
+      if (entry.unwrittenAppends === 0) continue
+      if (entry.tailRows + 1 >= tailRowsMax) {
+        fold(runId, entry)
+        continue
+      }
+      const { unwritten, unwrittenAppends, unwrittenId, unwrittenSeq, lastSeq } = entry
+      insertTail.run(unwrittenId, runId, unwrittenSeq, lastSeq, unwritten)
+      if (unwrittenAppends > 1) merged.push(runId, unwrittenId, unwrittenSeq, lastSeq)
+      // A rollback undoes this too, because the entry was saved before it was changed, and no savepoint is open now.
+      entry.tail = unfoldedText(entry)
+      if (entry.tailRows === 0) entry.tailId = unwrittenId
+      entry.tailRows += 1
+      dropUnwritten(entry)
+    }
+    return merged
+  }
+
+  /** Moves the events that are not folded into the journal table, and brings `last_seq` of the run's row up to date. */
   function fold(runId: string, entry: CachedRun): void {
-    if (entry.tailRows === 0) return
-    insertRows(runId, entry.foldedSeq + 1, entry.lastSeq, entry.tail)
+    if (entry.tailRows === 0 && entry.unwrittenAppends === 0) return
+    insertRows(runId, entry.foldedSeq + 1, entry.lastSeq, unfoldedText(entry))
     setLastSeq.run(entry.lastSeq, runId)
     cache.remember(runId, entry)
     entry.foldedSeq = entry.lastSeq
     entry.tail = ''
     entry.tailRows = 0
+    dropUnwritten(entry)
     folded.push([runId, entry.lastSeq])
   }
 
@@ -89,7 +110,7 @@ export function journalWriter(db: DatabaseSync, cache: RunCache, folded: [runId:
     insertRow.run(runId, seq, lastSeq, start === 0 ? body : body.slice(start))
   }
 
-  /** Every `sweepEvery` rows: folds runs that had no recent append, and deletes tail rows that were folded before. */
+  /** Every `sweepEvery` ids: folds runs that had no recent append, and deletes tail rows that were folded before. */
   function sweep(): void {
     if (newestId - sweptAt < sweepEvery) return
     sweptAt = newestId
@@ -118,7 +139,18 @@ export function journalWriter(db: DatabaseSync, cache: RunCache, folded: [runId:
     deleteRows.run(runId)
   }
 
-  return { insert, fold, sweep, rolledBack, foldAll, remove }
+  return { insert, writeTails, fold, sweep, rolledBack, foldAll, remove }
+}
+
+/** The events after `foldedSeq`, one per line. */
+function unfoldedText({ tail, tailRows, unwritten, unwrittenAppends }: CachedRun): string {
+  if (tailRows === 0) return unwritten
+  return unwrittenAppends === 0 ? tail : `${tail}\n${unwritten}`
+}
+
+function dropUnwritten(entry: CachedRun): void {
+  entry.unwritten = ''
+  entry.unwrittenAppends = 0
 }
 
 function linesIn(text: string): number {

@@ -45,7 +45,9 @@ describe('what the writer remembers of a run', () => {
   test('starts with nothing unfolded, and removing what is not there changes nothing', () => {
     const cache = new RunCache()
 
-    assert.deepEqual(cache.add('r', 3, 4), { epoch: 3, lastSeq: 4, foldedSeq: 4, tail: '', tailRows: 0, tailId: 0 })
+    const { epoch, lastSeq, foldedSeq, tail, tailRows, unwritten, unwrittenAppends } = cache.add('r', 3, 4)
+    assert.deepEqual([epoch, lastSeq, foldedSeq], [3, 4, 4])
+    assert.deepEqual([tail, tailRows, unwritten, unwrittenAppends], ['', 0, '', 0])
     const mark = cache.mark()
     cache.remove('nobody')
     assert.equal(cache.mark(), mark)
