@@ -114,7 +114,9 @@ describe('a batch', () => {
     const batch = { durable: true, values: [...stray, ...accept('a')], logged: logged(0) }
     assert.throws(() => writer.execute(batch), { code: 'store_damaged' })
     assert.deepEqual([lines('SELECT id FROM runs').length, writer.log.applied], [0, 0])
+    assert.throws(() => writer.execute({ durable: true, values, needsLog: 1 }), { code: 'store_unavailable' })
     writer.execute({ durable: true, values, logged: logged(0) })
+    writer.execute({ durable: true, values: command('check', null), needsLog: 1 })
     assert.deepEqual([lines('SELECT id FROM runs'), writer.log.applied], [['a'], 1])
   })
 

@@ -176,8 +176,8 @@ function commandExecutor(db: DatabaseSync) {
   }
 
   /** Throws if the whole batch was rolled back. `replayed`: the number of a log record that the batch is. */
-  function execute({ values, logged }: CommandBatch, replayed?: number): BatchReply {
-    if (logged !== undefined && logAppliedTo.get()?.['value'] !== logged.after) throw logGap()
+  function execute({ values, logged, needsLog = logged?.after }: CommandBatch, replayed?: number): BatchReply {
+    if (needsLog !== undefined && logAppliedTo.get()?.['value'] !== needsLog) throw logGap()
     const batch = { values, loggedCount: logged?.count ?? 0, number: replayed ?? logged?.number }
     try {
       return transaction(batch, false)

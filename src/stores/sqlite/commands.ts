@@ -283,6 +283,8 @@ export type CommandBatch = {
    * to `number`. Absent if there are none.
    */
   logged?: { after: number; number: number; count: number; length: number }
+  /** If an earlier batch is on its way that has commands of the log: the number up to which the database then has the log. */
+  needsLog?: number
 }
 
 /** Which log belongs to the database, and how much of it the database has. */

@@ -369,6 +369,10 @@ export class CommitQueue {
       const length = request.values.length - values.length
       request.logged = { after: (logged[0] as LoggedBatch).number - 1, number: last.number, count, length }
       this.#log?.swap(this.#applied)
+    } else {
+      // If these commands fail, the batch may not be executed before they are tried again.
+      const earlier = this.#posted.findLast((posted) => posted.logged.length > 0)?.logged.at(-1)
+      if (earlier !== undefined) request.needsLog = earlier.number
     }
     const synced = durable || last !== undefined
     if (!synced) this.#isUnsynced = true

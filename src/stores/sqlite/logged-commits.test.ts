@@ -332,6 +332,21 @@ describe('the writer', () => {
     assert.equal(queue.isApplied, true)
   })
 
+  test('gets a batch after commands of the log that are on their way, and is told that it needs them', async () => {
+    await accept('r1')
+    const reading = queue.readable()
+    const checked = queue.run('check', null)
+    await turn()
+    assert.deepEqual([batchAt(1).logged, batchAt(1).needsLog], [undefined, 1])
+    done()
+    done()
+    await Promise.all([reading, checked])
+
+    void queue.run('check', null)
+    await turn()
+    assert.equal(batchAt(2).needsLog, undefined)
+  })
+
   test('that could only execute what was acknowledged says so', async () => {
     await accept('r1')
     const checked = queue.run('check', null)
