@@ -95,8 +95,9 @@ export function acceptHandlers(
     if (claim === null && (countQueued.get()?.count as number) > queueMax) throw queueFull(queueMax)
     const entry = runs.checkFence(runId, found.epoch, afterSeq)
     for (const blob of blobs) runs.putBlob({ ...blob, runId })
-    if (part !== null) journal.insert(runId, entry, part, claim === null ? 'fold' : 'tail')
+    if (part !== null) journal.insert(runId, entry, part)
     if (claim !== null) return runs.take(runId, claim)
+    journal.fold(runId, entry)
     cache.remove(runId)
     return runs.read(runId) ?? found
   }
@@ -220,10 +221,14 @@ export function acceptHandlers(
     if (idempotency !== null) {
       insertKey.run(run.owner, idempotency.route, idempotency.key, idempotency.fingerprint, run.id, 0)
     }
-    const entry = cache.add(run.id, epoch, 0)
-    if (journalPart !== null) journal.insert(run.id, entry, journalPart, claim === null ? 'fold' : 'tail')
+    const { conversationId } = run
+    const entry = cache.add(run.id, { epoch, lastSeq: 0, conversationId, turn: turn ?? position })
+    if (journalPart !== null) journal.insert(run.id, entry, journalPart)
     // A run that is not claimed yet gets no appends, and the queue may be long, so such runs are not cached.
-    if (claim === null) cache.remove(run.id)
+    if (claim === null) {
+      journal.foldEvents(run.id, entry)
+      cache.remove(run.id)
+    }
     return { outcome: 'accepted', run: toRunRow(inserted) }
   }
 

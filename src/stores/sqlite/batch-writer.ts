@@ -210,7 +210,7 @@ function commandExecutor(db: DatabaseSync) {
               lastSeq: values[start + 5] as number,
               body: values[start + 6] as string,
             }
-            journal.insert(runId, entry, part, 'tail')
+            journal.insert(runId, entry, part)
           } else {
             const json = values[at + 1] as string
             const end = at + 3 + (values[at + 2] as number)

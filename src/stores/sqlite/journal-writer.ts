@@ -44,7 +44,7 @@ export function journalWriter(db: DatabaseSync, cache: RunCache, folded: [runId:
   let deletableBelow = 0
 
   /** The caller must have checked the seqs and called `cache.remember` or `cache.add` before. */
-  function insert(runId: string, entry: CachedRun, { id, lastSeq, body }: EncodedEvents, into: 'tail' | 'fold'): void {
+  function insert(runId: string, entry: CachedRun, { id, lastSeq, body }: EncodedEvents): void {
     // A long body gets a journal row of its own, because appending it to the cached tail would copy it.
     if (body.length > tailCharsMax) fold(runId, entry)
     newestId = id
@@ -55,7 +55,7 @@ export function journalWriter(db: DatabaseSync, cache: RunCache, folded: [runId:
     } else entry.unwritten += `\n${body}`
     entry.unwrittenAppends += 1
     entry.lastSeq = lastSeq
-    if (into === 'fold' || entry.tail.length + entry.unwritten.length > tailCharsMax) fold(runId, entry)
+    if (entry.tail.length + entry.unwritten.length > tailCharsMax) fold(runId, entry)
   }
 
   /** Writes the rows of the tail table for the events of this transaction. Returns those rows that hold several appends. */
@@ -81,15 +81,20 @@ export function journalWriter(db: DatabaseSync, cache: RunCache, folded: [runId:
 
   /** Moves the events that are not folded into the journal table, and brings `last_seq` of the run's row up to date. */
   function fold(runId: string, entry: CachedRun): void {
-    if (entry.tailRows === 0 && entry.unwrittenAppends === 0) return
+    if (foldEvents(runId, entry)) setLastSeq.run(entry.lastSeq, runId)
+  }
+
+  /** The same, but the caller writes `last_seq`. False if all events were folded before. */
+  function foldEvents(runId: string, entry: CachedRun): boolean {
+    if (entry.tailRows === 0 && entry.unwrittenAppends === 0) return false
     insertRows(runId, entry.foldedSeq + 1, entry.lastSeq, unfoldedText(entry))
-    setLastSeq.run(entry.lastSeq, runId)
     cache.remember(runId, entry)
     entry.foldedSeq = entry.lastSeq
     entry.tail = ''
     entry.tailRows = 0
     dropUnwritten(entry)
     folded.push([runId, entry.lastSeq])
+    return true
   }
 
   /** The seqs are consecutive, one for each line of the body. */
@@ -139,7 +144,7 @@ export function journalWriter(db: DatabaseSync, cache: RunCache, folded: [runId:
     deleteRows.run(runId)
   }
 
-  return { insert, writeTails, fold, sweep, rolledBack, foldAll, remove }
+  return { insert, writeTails, fold, foldEvents, sweep, rolledBack, foldAll, remove }
 }
 
 /** The events after `foldedSeq`, one per line. */

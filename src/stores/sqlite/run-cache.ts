@@ -3,9 +3,16 @@
 // writer thread is the only writer, so the cache is always current; it must be rolled
 // back together with the transaction.
 
-export type CachedRun = {
+/** What the cache takes from the row of a run. */
+export type FencedRun = {
   epoch: number
   lastSeq: number
+  conversationId: string | null
+  /** The position of the run, or of the run whose turn it joined. */
+  turn: number
+}
+
+export type CachedRun = FencedRun & {
   /** The seq of the last event in the journal table; later events are only in the tail. */
   foldedSeq: number
   /** The events after `foldedSeq` that are in the tail table, one per line. */
@@ -47,10 +54,12 @@ export class RunCache {
     this.#undo.push({ runId, entry, before: { ...entry } })
   }
 
-  add(runId: string, epoch: number, lastSeq: number): CachedRun {
+  add(runId: string, { epoch, lastSeq, conversationId, turn }: FencedRun): CachedRun {
     const entry = {
       epoch,
       lastSeq,
+      conversationId,
+      turn,
       foldedSeq: lastSeq,
       tail: '',
       tailRows: 0,

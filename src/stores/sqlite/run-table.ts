@@ -8,7 +8,7 @@ import type { Commands, Lease } from './commands.ts'
 import type { Row } from './connection.ts'
 import type { JournalWriter } from './journal-writer.ts'
 import { toJson } from './json-column.ts'
-import type { CachedRun, RunCache } from './run-cache.ts'
+import type { CachedRun, FencedRun, RunCache } from './run-cache.ts'
 import { type RunChange, releasesRun, terminal } from './run-change.ts'
 import { runReader, toRunRow, unfinished } from './run-rows.ts'
 
@@ -16,7 +16,7 @@ export type RunTable = ReturnType<typeof runTable>
 
 export function runTable(db: DatabaseSync, cache: RunCache, journal: JournalWriter) {
   const reader = runReader(db)
-  const fence = db.prepare('SELECT epoch, last_seq FROM runs WHERE id = ?')
+  const fence = db.prepare('SELECT epoch, last_seq, conversation_id, turn, position FROM runs WHERE id = ?')
   const free = `${unfinished} AND (lease_owner IS NULL OR lease_until <= :leaseNow)`
   const offered = `(needs IS NULL OR NOT EXISTS (
     SELECT 1 FROM json_each(needs) WHERE value NOT IN (SELECT value FROM json_each(:offers))))`
@@ -78,8 +78,6 @@ export function runTable(db: DatabaseSync, cache: RunCache, journal: JournalWrit
       slot = CASE WHEN :release OR :ended THEN 0 ELSE slot END,
       last_seq = :lastSeq
     WHERE id = :id`)
-  const conversationOf = db.prepare('SELECT conversation_id FROM runs WHERE id = ?')
-  const turnOf = db.prepare('SELECT coalesce(turn, position) AS turn FROM runs WHERE id = ?')
   const expired = db.prepare('SELECT id FROM runs WHERE ended_at < ? ORDER BY ended_at LIMIT ?')
   const endedOf = db.prepare(
     `SELECT id, cache_key FROM runs
@@ -118,10 +116,10 @@ export function runTable(db: DatabaseSync, cache: RunCache, journal: JournalWrit
     /** Throws `run_fenced` unless `epoch` and `afterSeq` are current. Returns the run's cache entry, saved for rollback and ready to be changed. */
     checkFence(runId: string, epoch: number, afterSeq: number): CachedRun {
       const cached = cache.get(runId)
-      let at: { epoch: number; lastSeq: number } | undefined = cached
+      let at: FencedRun | undefined = cached
       if (cached === undefined) {
         const row = fence.get(runId)
-        if (row !== undefined) at = { epoch: row.epoch as number, lastSeq: row.last_seq as number }
+        if (row !== undefined) at = toFencedRun(row)
       }
       if (at === undefined || at.epoch !== epoch || at.lastSeq !== afterSeq) {
         throw new AppError(
@@ -137,7 +135,7 @@ export function runTable(db: DatabaseSync, cache: RunCache, journal: JournalWrit
           },
         )
       }
-      if (cached === undefined) return cache.add(runId, epoch, afterSeq)
+      if (cached === undefined) return cache.add(runId, at)
       cache.remember(runId, cached)
       return cached
     },
@@ -145,7 +143,7 @@ export function runTable(db: DatabaseSync, cache: RunCache, journal: JournalWrit
     patch(runId: string, entry: CachedRun, change: RunChange): void {
       const ended = change.status !== undefined && terminal.has(change.status)
       const done = releasesRun(change)
-      if (done) journal.fold(runId, entry)
+      if (done) journal.foldEvents(runId, entry)
       patch.run({
         id: runId,
         status: change.status ?? null,
@@ -195,7 +193,7 @@ export function runTable(db: DatabaseSync, cache: RunCache, journal: JournalWrit
     take(runId: string, { node, leaseUntil }: Lease): RunRow {
       const cached = cache.get(runId)
       const row = take.get(node, leaseUntil, cached?.lastSeq ?? 0, runId) as Row
-      if (cached === undefined) cache.add(runId, row.epoch as number, row.last_seq as number)
+      if (cached === undefined) cache.add(runId, toFencedRun(row))
       else {
         cache.remember(runId, cached)
         cached.epoch = row.epoch as number
@@ -215,14 +213,6 @@ export function runTable(db: DatabaseSync, cache: RunCache, journal: JournalWrit
 
     wake(runId: string): void {
       wake.run(runId)
-    },
-
-    conversationOf(runId: string): string | null {
-      return (conversationOf.get(runId)?.conversation_id ?? null) as string | null
-    },
-
-    turnOf(runId: string): number {
-      return (turnOf.get(runId)?.turn ?? 0) as number
     },
 
     /** Removes the run with its events and, by cascade, its interactions, blobs and idempotency keys. */
@@ -266,5 +256,14 @@ export function runTable(db: DatabaseSync, cache: RunCache, journal: JournalWrit
       }
       putBlob.run(id, runId, body)
     },
+  }
+}
+
+function toFencedRun(row: Row): FencedRun {
+  return {
+    epoch: row.epoch as number,
+    lastSeq: row.last_seq as number,
+    conversationId: row.conversation_id as string | null,
+    turn: (row.turn ?? row.position) as number,
   }
 }
