@@ -232,6 +232,12 @@ export function acceptHandlers(
     return { outcome: 'accepted', run: toRunRow(inserted) }
   }
 
+  /** The newest unfinished run of the conversation, or of its turns before the given one. */
+  function newestOpenOf(conversationId: string, turn: number | null): string | null {
+    const found = turn === null ? newestOpen.get(conversationId) : newestOpenBefore.get(conversationId, turn)
+    return (found?.id ?? null) as string | null
+  }
+
   /**
    * Throws `accept_stale` if the conversation is no longer as the caller saw it. `first`: no unfinished run is ahead of this one.
    * `turn`: the turn of the run that it joins, or null.
@@ -261,8 +267,7 @@ export function acceptHandlers(
       turn = (turnOfOpen.get(joinTurnOf, run.conversationId, run.owner)?.turn ?? null) as number | null
       if (turn === null) throw stale('The run whose turn this one joins has ended.')
     }
-    const before = turn === null ? newestOpen.get(run.conversationId) : newestOpenBefore.get(run.conversationId, turn)
-    const newest = (before?.id ?? null) as string | null
+    const newest = row === undefined ? null : newestOpenOf(run.conversationId, turn)
     if (newest !== expectBehind) throw stale('Another run came or ended in the conversation.')
     return { first: newest === null, turn }
   }
