@@ -32,6 +32,7 @@ export function acceptHandlers(
     journal: JournalWriter
     snapshots: SnapshotWriter
   },
+  isAcknowledged: () => boolean,
 ) {
   const { runs, conversations, messages, files, journal, snapshots } = writers
   const newestOpen = db.prepare(
@@ -149,7 +150,8 @@ export function acceptHandlers(
     const { first, turn } = checkConversation(input)
     const { held } = input
     const wanted = first && held === undefined ? input.claim : null
-    const claim = wanted !== null && runs.freeSlots(wanted) > 0 ? wanted : null
+    // A run that was acknowledged from the log has its slot: the main thread has counted them.
+    const claim = wanted !== null && (isAcknowledged() || runs.freeSlots(wanted) > 0) ? wanted : null
     if (claim === null && held === undefined && (countQueued.get()?.count as number) >= input.queueMax)
       throw queueFull(input.queueMax)
     if (held?.max !== undefined) refuseIfTooManyAreHeld(run.owner, held.max)

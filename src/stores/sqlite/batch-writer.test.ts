@@ -104,6 +104,24 @@ describe('a batch', () => {
     assert.equal(writer.log.applied, 7)
   })
 
+  test('with an accept of the log claims the run, however many slots are taken', () => {
+    const claim = { node: 'n', leaseUntil: 9000, leaseNow: 0, slots: 1 }
+    const acceptWith = (id: string) => command('accept', { ...acceptInput(id), claim, attempt: 1, journal: null })
+    const leased = () => lines('SELECT id FROM runs WHERE lease_owner IS NOT NULL')
+    execute(acceptWith('a'), acceptWith('b'))
+    assert.deepEqual(leased(), ['a'])
+
+    const values = acceptWith('c')
+    writer.execute({
+      durable: true,
+      values: [...values, ...acceptWith('d')],
+      logged: { after: 0, number: 1, count: 1, length: values.length },
+    })
+    assert.deepEqual(leased(), ['a', 'c'])
+    const again = batchWriter(db, [{ number: 2, values: [...acceptWith('e'), ...append('e', 0, 'e1')] }])
+    assert.equal(again.refused, 0)
+  })
+
   test('with commands of the log that come too early, or that are refused, changes nothing', () => {
     const values = accept('a')
     const logged = (after: number) => ({ after, number: after + 1, count: 1, length: values.length })

@@ -28,9 +28,15 @@ type TableWriters = {
   usage: UsageWriter
 }
 
-export function runHandlers(db: DatabaseSync, cache: RunCache, writers: TableWriters): Handlers<RunCommands> {
+/** `isAcknowledged`: whether the command that is being executed was acknowledged from the log. */
+export function runHandlers(
+  db: DatabaseSync,
+  cache: RunCache,
+  writers: TableWriters,
+  isAcknowledged: () => boolean,
+): Handlers<RunCommands> {
   const { runs, journal, conversations, messages, files, interactions, comparisons, snapshots, usage } = writers
-  const { accept, startHeld, bindIdempotencyKey } = acceptHandlers(db, cache, writers)
+  const { accept, startHeld, bindIdempotencyKey } = acceptHandlers(db, cache, writers, isAcknowledged)
 
   return {
     accept,
