@@ -32,6 +32,7 @@ export function acceptHandlers(
     journal: JournalWriter
     snapshots: SnapshotWriter
   },
+  isAcknowledged: () => boolean,
 ) {
   const { runs, conversations, messages, files, journal, snapshots } = writers
   const newestOpen = db.prepare(
@@ -95,8 +96,9 @@ export function acceptHandlers(
     if (claim === null && (countQueued.get()?.count as number) > queueMax) throw queueFull(queueMax)
     const entry = runs.checkFence(runId, found.epoch, afterSeq)
     for (const blob of blobs) runs.putBlob({ ...blob, runId })
-    if (part !== null) journal.insert(runId, entry, part, claim === null ? 'fold' : 'tail')
+    if (part !== null) journal.insert(runId, entry, part)
     if (claim !== null) return runs.take(runId, claim)
+    journal.fold(runId, entry)
     cache.remove(runId)
     return runs.read(runId) ?? found
   }
@@ -148,7 +150,8 @@ export function acceptHandlers(
     const { first, turn } = checkConversation(input)
     const { held } = input
     const wanted = first && held === undefined ? input.claim : null
-    const claim = wanted !== null && runs.freeSlots(wanted) > 0 ? wanted : null
+    // A run that was acknowledged from the log has its slot: the main thread has counted them.
+    const claim = wanted !== null && (isAcknowledged() || runs.freeSlots(wanted) > 0) ? wanted : null
     if (claim === null && held === undefined && (countQueued.get()?.count as number) >= input.queueMax)
       throw queueFull(input.queueMax)
     if (held?.max !== undefined) refuseIfTooManyAreHeld(run.owner, held.max)
@@ -220,11 +223,21 @@ export function acceptHandlers(
     if (idempotency !== null) {
       insertKey.run(run.owner, idempotency.route, idempotency.key, idempotency.fingerprint, run.id, 0)
     }
-    const entry = cache.add(run.id, epoch, 0)
-    if (journalPart !== null) journal.insert(run.id, entry, journalPart, claim === null ? 'fold' : 'tail')
+    const { conversationId } = run
+    const entry = cache.add(run.id, { epoch, lastSeq: 0, conversationId, turn: turn ?? position })
+    if (journalPart !== null) journal.insert(run.id, entry, journalPart)
     // A run that is not claimed yet gets no appends, and the queue may be long, so such runs are not cached.
-    if (claim === null) cache.remove(run.id)
+    if (claim === null) {
+      journal.foldEvents(run.id, entry)
+      cache.remove(run.id)
+    }
     return { outcome: 'accepted', run: toRunRow(inserted) }
+  }
+
+  /** The newest unfinished run of the conversation, or of its turns before the given one. */
+  function newestOpenOf(conversationId: string, turn: number | null): string | null {
+    const found = turn === null ? newestOpen.get(conversationId) : newestOpenBefore.get(conversationId, turn)
+    return (found?.id ?? null) as string | null
   }
 
   /**
@@ -256,8 +269,7 @@ export function acceptHandlers(
       turn = (turnOfOpen.get(joinTurnOf, run.conversationId, run.owner)?.turn ?? null) as number | null
       if (turn === null) throw stale('The run whose turn this one joins has ended.')
     }
-    const before = turn === null ? newestOpen.get(run.conversationId) : newestOpenBefore.get(run.conversationId, turn)
-    const newest = (before?.id ?? null) as string | null
+    const newest = row === undefined ? null : newestOpenOf(run.conversationId, turn)
     if (newest !== expectBehind) throw stale('Another run came or ended in the conversation.')
     return { first: newest === null, turn }
   }

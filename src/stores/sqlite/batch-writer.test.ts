@@ -70,6 +70,40 @@ const lines = (sql: string) =>
 const tail = () => lines('SELECT run_id, first_seq, last_seq, body FROM journal_tail ORDER BY id')
 const journal = () => lines('SELECT run_id, first_seq, last_seq, body FROM journal ORDER BY run_id, last_seq')
 
+describe('the sweep of the tail', () => {
+  /** Appends under ids that are far apart, as if many came between: the tail is swept once per 4096 ids. */
+  const appendAt = (id: number, runId: string, afterSeq: number): BatchReply => {
+    nextId = id
+    return execute(append(runId, afterSeq, `${runId} ${afterSeq + 1}`))
+  }
+  const endAt = (id: number, runId: string, afterSeq: number): Values => {
+    nextId = id
+    return write(runId, afterSeq, 'end', { run: { status: 'succeeded', endedAt: 1 } })
+  }
+
+  test('deletes rows that were folded before, and keeps a row that deltas with higher ids have overtaken', () => {
+    execute(accept('a'), accept('b'), accept('c'))
+    appendAt(1, 'a', 0)
+    execute(endAt(2, 'a', 1))
+    appendAt(5000, 'b', 0)
+    assert.deepEqual(tail(), ['a 1 1 a 1', 'b 1 1 b 1'], 'the first sweep only notes what may be deleted')
+    // It has waited while others were swept.
+    appendAt(3, 'c', 0)
+    appendAt(10_000, 'b', 1)
+    assert.deepEqual(tail(), ['c 1 1 c 1', 'b 1 1 b 1', 'b 2 2 b 2'])
+  })
+
+  test('keeps an overtaken row that is folded in the same transaction: the main thread has not heard of it yet', () => {
+    execute(accept('b'), accept('c'))
+    appendAt(5000, 'b', 0)
+    appendAt(3, 'c', 0)
+    const end = endAt(4, 'c', 1)
+    nextId = 10_000
+    execute(end, append('b', 1, 'b 2'))
+    assert.deepEqual(tail(), ['c 1 1 c 1', 'b 1 1 b 1', 'b 2 2 b 2'])
+  })
+})
+
 describe('a batch', () => {
   test('is synced to disk if it holds a barrier, and only then', () => {
     const full = 2
@@ -104,6 +138,24 @@ describe('a batch', () => {
     assert.equal(writer.log.applied, 7)
   })
 
+  test('with an accept of the log claims the run, however many slots are taken', () => {
+    const claim = { node: 'n', leaseUntil: 9000, leaseNow: 0, slots: 1 }
+    const acceptWith = (id: string) => command('accept', { ...acceptInput(id), claim, attempt: 1, journal: null })
+    const leased = () => lines('SELECT id FROM runs WHERE lease_owner IS NOT NULL')
+    execute(acceptWith('a'), acceptWith('b'))
+    assert.deepEqual(leased(), ['a'])
+
+    const values = acceptWith('c')
+    writer.execute({
+      durable: true,
+      values: [...values, ...acceptWith('d')],
+      logged: { after: 0, number: 1, count: 1, length: values.length },
+    })
+    assert.deepEqual(leased(), ['a', 'c'])
+    const again = batchWriter(db, [{ number: 2, values: [...acceptWith('e'), ...append('e', 0, 'e1')] }])
+    assert.equal(again.refused, 0)
+  })
+
   test('with commands of the log that come too early, or that are refused, changes nothing', () => {
     const values = accept('a')
     const logged = (after: number) => ({ after, number: after + 1, count: 1, length: values.length })
@@ -114,7 +166,9 @@ describe('a batch', () => {
     const batch = { durable: true, values: [...stray, ...accept('a')], logged: logged(0) }
     assert.throws(() => writer.execute(batch), { code: 'store_damaged' })
     assert.deepEqual([lines('SELECT id FROM runs').length, writer.log.applied], [0, 0])
+    assert.throws(() => writer.execute({ durable: true, values, needsLog: 1 }), { code: 'store_unavailable' })
     writer.execute({ durable: true, values, logged: logged(0) })
+    writer.execute({ durable: true, values: command('check', null), needsLog: 1 })
     assert.deepEqual([lines('SELECT id FROM runs'), writer.log.applied], [['a'], 1])
   })
 
@@ -135,7 +189,7 @@ describe('a batch', () => {
       [2, 'run_fenced'],
       [4, 'run_fenced'],
     ])
-    assert.deepEqual(tail(), ['a 1 1 a1', 'b 1 1 b1', 'a 2 2 a2'])
+    assert.deepEqual(tail(), ['a 1 2 a1\na2', 'b 1 1 b1'])
     assert.deepEqual(lines("SELECT status FROM runs WHERE id = 'b'"), ['queued'])
   })
 
@@ -152,20 +206,20 @@ describe('a batch', () => {
 
   test('that fails in the middle leaves nothing at all, and can be written again', () => {
     execute(accept('a'), append('a', 0, 'a1'))
-    // Refused by the database itself at the third insert, as a disk does.
+    // Refused by the database itself at the second row, as a disk does.
     db.exec(
       `CREATE TEMP TRIGGER torn BEFORE INSERT ON journal_tail WHEN new.body = 'torn' BEGIN SELECT RAISE(ROLLBACK, 'torn'); END`,
     )
 
-    assert.throws(() => execute(append('a', 1, 'a2'), accept('b'), append('b', 0, 'b1'), append('a', 2, 'torn')))
+    assert.throws(() => execute(append('a', 1, 'a2'), accept('b'), append('a', 2, 'a3'), append('b', 0, 'torn')))
 
     assert.equal(db.isTransaction, false)
     assert.deepEqual(tail(), ['a 1 1 a1'])
     assert.deepEqual(lines('SELECT id FROM runs'), ['a'])
     db.exec('DROP TRIGGER torn')
-    const reply = execute(append('a', 1, 'a2'), accept('b'), append('b', 0, 'b1'), append('a', 2, 'torn'))
+    const reply = execute(append('a', 1, 'a2'), accept('b'), append('a', 2, 'a3'), append('b', 0, 'torn'))
     assert.deepEqual(reply.failures, [])
-    assert.deepEqual(tail(), ['a 1 1 a1', 'a 2 2 a2', 'b 1 1 b1', 'a 3 3 torn'])
+    assert.deepEqual(tail(), ['a 1 1 a1', 'a 2 3 a2\na3', 'b 1 1 torn'])
   })
 
   test('says which runs were folded, once, and nothing of a fold that was refused', () => {
@@ -195,13 +249,44 @@ describe('a batch', () => {
 })
 
 describe('the tail of a run', () => {
-  test('is folded into one row when it has 64 rows, and goes on after it', () => {
+  test('gets one row for all appends of a transaction, and the reply names the rows that hold several', () => {
+    const reply = execute(
+      accept('a'),
+      accept('b'),
+      append('a', 0, 'a1'),
+      append('b', 0, 'b1'),
+      append('a', 1, 'a2'),
+      write('a', 2, 'lost', { messages: [strayMessage] }),
+      write('a', 2, 'a3'),
+    )
+
+    assert.deepEqual(lines('SELECT id, run_id, first_seq, last_seq, body FROM journal_tail'), [
+      '1 a 1 3 a1\na2\na3',
+      '2 b 1 1 b1',
+    ])
+    assert.deepEqual(reply.merged, ['a', 1, 1, 3])
+    assert.equal(execute(append('a', 3, 'a4'), append('b', 1, 'b2')).merged, undefined)
+    assert.deepEqual(tail().slice(2), ['a 4 4 a4', 'b 2 2 b2'])
+  })
+
+  test('gets no row for events that are folded in the transaction that adds them', () => {
+    const end = { run: { status: 'succeeded', endedAt: 1, release: true } }
+    const reply = execute(accept('a'), append('a', 0, 'a1'), append('a', 1, 'a2'), write('a', 2, 'a3', end))
+
+    assert.deepEqual([tail(), journal()], [[], ['a 1 3 a1\na2\na3']])
+    assert.deepEqual([reply.folded, reply.merged], [[['a', 3]], undefined])
+  })
+
+  test('is folded into one row when it would have 64 rows, and goes on after it', () => {
     execute(accept('a'))
     const all = Array.from({ length: 65 }, (_, index) => append('a', index, `e${index + 1}`))
 
-    const reply = execute(...all)
+    const replies = all.map((one) => execute(one))
 
-    assert.deepEqual(reply.folded, [['a', 64]])
+    assert.deepEqual(
+      replies.flatMap(({ folded }) => folded),
+      [['a', 64]],
+    )
     const [row, ...none] = db.prepare('SELECT first_seq, last_seq, body FROM journal').all()
     assert.deepEqual([row?.first_seq, row?.last_seq, none], [1, 64, []])
     assert.equal(row?.body, Array.from({ length: 64 }, (_, index) => `e${index + 1}`).join('\n'))

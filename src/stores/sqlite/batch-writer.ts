@@ -141,19 +141,26 @@ function commandExecutor(db: DatabaseSync) {
   const logAppliedTo = db.prepare("SELECT value FROM store_state WHERE name = 'log_applied'")
   const begin = db.prepare('BEGIN IMMEDIATE')
   const commit = db.prepare('COMMIT')
+  /** The command that is being executed was acknowledged from the log. */
+  let isAcknowledged = false
 
   const handlers: Handlers = {
-    ...runHandlers(db, cache, {
-      runs,
-      journal,
-      conversations,
-      messages,
-      files,
-      interactions,
-      comparisons,
-      snapshots,
-      usage,
-    }),
+    ...runHandlers(
+      db,
+      cache,
+      {
+        runs,
+        journal,
+        conversations,
+        messages,
+        files,
+        interactions,
+        comparisons,
+        snapshots,
+        usage,
+      },
+      () => isAcknowledged,
+    ),
     ...conversations.handlers,
     ...messages.handlers,
     ...interactions.handlers,
@@ -176,9 +183,10 @@ function commandExecutor(db: DatabaseSync) {
   }
 
   /** Throws if the whole batch was rolled back. `replayed`: the number of a log record that the batch is. */
-  function execute({ values, logged }: CommandBatch, replayed?: number): BatchReply {
-    if (logged !== undefined && logAppliedTo.get()?.['value'] !== logged.after) throw logGap()
-    const batch = { values, loggedCount: logged?.count ?? 0, number: replayed ?? logged?.number }
+  function execute({ values, logged, needsLog = logged?.after }: CommandBatch, replayed?: number): BatchReply {
+    if (needsLog !== undefined && logAppliedTo.get()?.['value'] !== needsLog) throw logGap()
+    const isReplay = replayed !== undefined
+    const batch = { values, loggedCount: logged?.count ?? 0, isReplay, number: replayed ?? logged?.number }
     try {
       return transaction(batch, false)
     } catch (error) {
@@ -192,13 +200,14 @@ function commandExecutor(db: DatabaseSync) {
    * before its first change. Commands rarely fail, so the batch is tried without savepoints first; if a command fails, everything is rolled
    * back and `commandFailed` is thrown.
    */
-  function transaction({ values, loggedCount, number }: NumberedBatch, isolates: boolean): BatchReply {
+  function transaction({ values, loggedCount, isReplay, number }: NumberedBatch, isolates: boolean): BatchReply {
     const reply: BatchReply = { type: 'done', failures: [], results: [], folded: [] }
     begin.run()
     try {
       // The commands that were acknowledged from the log have no result any more, so theirs have negative indexes.
       for (let at = 0, index = 0 - loggedCount; at < values.length; index += 1) {
         const name = values[at] as string
+        isAcknowledged = isReplay || index < 0
         try {
           if (name === deltaMark) {
             const start = at
@@ -210,7 +219,7 @@ function commandExecutor(db: DatabaseSync) {
               lastSeq: values[start + 5] as number,
               body: values[start + 6] as string,
             }
-            journal.insert(runId, entry, part, 'tail')
+            journal.insert(runId, entry, part)
           } else {
             const json = values[at + 1] as string
             const end = at + 3 + (values[at + 2] as number)
@@ -230,6 +239,8 @@ function commandExecutor(db: DatabaseSync) {
           reply.failures.push([index, toFailure(toStoreError(error, file))])
         }
       }
+      const merged = journal.writeTails()
+      if (merged.length > 0) reply.merged = merged
       journal.sweep()
       if (number !== undefined) setLogApplied.run(number)
       commit.run()
@@ -275,6 +286,8 @@ function commandExecutor(db: DatabaseSync) {
 type NumberedBatch = {
   values: CommandBatch['values']
   loggedCount: number
+  /** All its commands were acknowledged by a process that died. */
+  isReplay: boolean
   /** The database then has the log up to this number. */
   number: number | undefined
 }

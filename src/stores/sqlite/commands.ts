@@ -38,11 +38,14 @@ import type {
 } from '../run-store.ts'
 import type { FileVersionRow, TodoItem } from '../workspace-store.ts'
 
-/** The events of one append, encoded on the main thread. `id` is the id of their row in the journal tail; ids only grow. */
 /** The result of a command that was refused and stored none of its events. */
 export type NothingStored = { outcome: 'existing' }
 export const nothingStored: NothingStored = { outcome: 'existing' }
 
+/**
+ * The events of one append, encoded on the main thread. `id` is the id of their row in the journal tail, unless an earlier append of the
+ * run is in the same transaction: then they are in its row. The ids of a run only grow.
+ */
 export type EncodedEvents = { id: number; lastSeq: number; body: string }
 
 /** The input (`takes`) and the result (`gives`) of each command. */
@@ -280,6 +283,8 @@ export type CommandBatch = {
    * to `number`. Absent if there are none.
    */
   logged?: { after: number; number: number; count: number; length: number }
+  /** If an earlier batch is on its way that has commands of the log: the number up to which the database then has the log. */
+  needsLog?: number
 }
 
 /** Which log belongs to the database, and how much of it the database has. */
@@ -297,6 +302,12 @@ export type Failure = {
   cause: string | undefined
 }
 
+/**
+ * The rows of the journal tail that hold the events of several appends: [runId, id, firstSeq, lastSeq, runId, …]. Other rows have the id
+ * of their append.
+ */
+export type MergedRows = (string | number)[]
+
 /** `index` counts the commands of the batch from 0. A command in neither list succeeded with the result null. */
 export type BatchReply = {
   type: 'done'
@@ -304,14 +315,16 @@ export type BatchReply = {
   results: [index: number, value: unknown][]
   /** Runs whose events up to `lastSeq` were folded: read them from the journal table, not from the tail. */
   folded: [runId: string, lastSeq: number][]
+  /** Absent if there are none. Rows in it may have been folded, too. */
+  merged?: MergedRows
 }
 
 export type WriterMessage =
   | { type: 'ready'; log: LogState }
   | { type: 'refused'; failure: Failure }
   | { type: 'closed' }
-  /** The whole batch was rolled back. `applied`: except the commands that were acknowledged from the log. */
-  | { type: 'failed'; failure: Failure; applied?: true }
+  /** The whole batch was rolled back. `applied`: the commands that were acknowledged from the log were then executed alone. */
+  | { type: 'failed'; failure: Failure; applied?: BatchReply }
   /** Closing failed after the last batch, so no command is waiting for this error. */
   | { type: 'trouble'; failure: Failure }
   | BatchReply

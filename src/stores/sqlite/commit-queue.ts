@@ -36,7 +36,7 @@ import { type LoggedBatch, LoggedBatches } from './logged-batches.ts'
 
 export type Writer = Pick<Worker, 'on' | 'postMessage'>
 
-/** The row of the journal tail that will hold the events of a command. */
+/** The row of the journal tail that will hold the events of a command, unless the writer merges it with an earlier one (`onMerged`). */
 export type TailRow = { runId: string; id: number; firstSeq: number; lastSeq: number }
 
 type Pending = {
@@ -73,6 +73,8 @@ export type QueueOptions = {
   onStored(row: TailRow, body?: string): void
   /** The database has the rows with these ids. */
   onApplied?(tailIds: readonly number[]): void
+  /** The writer has stored the events from `firstSeq` to `lastSeq` in this one row. `onStored` was called for each of their appends. */
+  onMerged?(row: TailRow): void
   /** The events up to `lastSeq` were folded: read them from the journal table, not from the tail. */
   onFolded(runId: string, lastSeq: number): void
   /** Opens the log; undefined if there is to be none. Called when the database is open. */
@@ -406,6 +408,10 @@ export class CommitQueue {
       const length = request.values.length - values.length
       request.logged = { after: (logged[0] as LoggedBatch).number - 1, number: last.number, count, length }
       this.#log?.swap(this.#unapplied.applied)
+    } else {
+      // If these commands fail, the batch may not be executed before they are tried again.
+      const earlier = this.#posted.findLast((posted) => posted.logged.length > 0)?.logged.at(-1)
+      if (earlier !== undefined) request.needsLog = earlier.number
     }
     const synced = durable || last !== undefined
     if (!synced) this.#isUnsynced = true
@@ -426,7 +432,7 @@ export class CommitQueue {
         this.#settle(message)
         break
       case 'failed':
-        this.#fail(message.failure, message.applied === true)
+        this.#fail(message.failure, message.applied)
         break
       case 'ready':
         this.#opened.resolve(this.#openLog(message.log))
@@ -466,14 +472,23 @@ export class CommitQueue {
     else if (this.#waiting.length > 0) this.#sendSoon()
   }
 
-  #settle({ failures, results, folded }: BatchReply): void {
+  #settle(reply: BatchReply): void {
     const { batch, logged, synced } = this.#posted.shift() ?? nothingPosted
     this.#isBlocked = this.#isLogBroken
     if (synced) this.#isUnsynced = false
     if (logged.length > 0) this.#wereApplied(logged)
-    if (batch !== undefined) this.#settleBatch(batch, failures, results)
-    for (const [runId, lastSeq] of folded) this.#options.onFolded(runId, lastSeq)
+    if (batch !== undefined) this.#settleBatch(batch, reply)
+    this.#tellRows(reply)
     if (batch !== undefined) this.#tellAnswered()
+  }
+
+  /** Call after `onStored` of all rows, and in the same turn as `onApplied`, which drops the texts of rows that may not exist. */
+  #tellRows({ folded, merged = [] }: BatchReply): void {
+    for (let at = 0; at < merged.length; at += 4) {
+      const [runId, id, firstSeq, lastSeq] = merged.slice(at, at + 4) as [string, number, number, number]
+      this.#options.onMerged?.({ runId, id, firstSeq, lastSeq })
+    }
+    for (const [runId, lastSeq] of folded) this.#options.onFolded(runId, lastSeq)
   }
 
   #wereApplied(logged: readonly LoggedBatch[]): void {
@@ -483,7 +498,7 @@ export class CommitQueue {
     if (!this.#unapplied.isEmpty) this.#applyAfter(applyMs)
   }
 
-  #settleBatch(sent: Pending[], failures: BatchReply['failures'], results: BatchReply['results']): void {
+  #settleBatch(sent: Pending[], { failures, results }: BatchReply): void {
     this.#sent = undefined
     const values = new Map(results)
     const failed = new Map(failures)
@@ -519,13 +534,16 @@ export class CommitQueue {
     }
   }
 
-  #fail(failure: Failure, isLogApplied: boolean): void {
+  /** `applied`: what became of the commands that were acknowledged from the log, if the database has them. */
+  #fail(failure: Failure, applied: BatchReply | undefined): void {
     const { batch, logged } = this.#posted.shift() ?? nothingPosted
     const error = fromFailure(failure)
     this.#options.onError(error)
     this.#isBlocked = true
-    if (isLogApplied) this.#wereApplied(logged)
-    else if (logged.length > 0) {
+    if (applied !== undefined) {
+      this.#wereApplied(logged)
+      this.#tellRows(applied)
+    } else if (logged.length > 0) {
       // They are acknowledged, so they are sent again, before everything else.
       this.#unapplied.putBack(logged)
       this.#unapplied.rejectReaders(error)

@@ -149,10 +149,8 @@ export function conversationWriter(db: DatabaseSync, runs: Pick<RunTable, 'remov
   const runsOf = db.prepare('SELECT id FROM runs WHERE conversation_id = ?')
   const remove = db.prepare('DELETE FROM conversations WHERE id = ?')
 
+  /** The caller has made sure that no conversation has this id. */
   function create(row: NewConversation, unnamed = false): void {
-    if (reader.read(row.id) !== undefined) {
-      throw new AppError('accept_stale', 'A conversation with this id exists already. Read again, then retry.')
-    }
     const { contactId = null } = row
     checkContact(row.owner, contactId)
     insert.run(row.id, row.owner, row.title, row.createdAt, row.updatedAt, unnamed ? 1 : 0, contactId)
@@ -167,6 +165,9 @@ export function conversationWriter(db: DatabaseSync, runs: Pick<RunTable, 'remov
       const { name } = row
       if (name !== undefined && reader.byName(row.owner, name) !== undefined) {
         throw new AppError('accept_stale', 'The owner has a conversation of this name already. Read again, then retry.')
+      }
+      if (reader.read(row.id) !== undefined) {
+        throw new AppError('accept_stale', 'A conversation with this id exists already. Read again, then retry.')
       }
       create(row)
       if (name !== undefined) bind.run(row.owner, name, row.id)

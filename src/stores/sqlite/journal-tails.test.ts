@@ -23,3 +23,17 @@ test('the tail of a run is its rows in order, until they are folded', () => {
   tails.folded('nobody', 1)
   assert.deepEqual(tails.refs('other'), [2, 1, 1])
 })
+
+test('rows that were merged are one row, between others that are not', () => {
+  const tails = new JournalTails()
+  for (const id of [1, 2, 4, 5, 7]) tails.add('r', id, id * 10, id * 10 + 9)
+  tails.add('other', 3, 1, 1)
+
+  tails.merged('r', 2, 20, 59)
+  tails.merged('nobody', 9, 1, 2)
+
+  assert.deepEqual(tails.refs('r'), [1, 10, 19, 2, 20, 59, 7, 70, 79])
+  tails.folded('r', 59)
+  assert.deepEqual(tails.refs('r'), [7, 70, 79])
+  assert.deepEqual(tails.refs('other'), [3, 1, 1])
+})

@@ -1,7 +1,8 @@
 // For each open run, the rows of the tail table that are committed but not yet folded
 // into the journal table. The main thread records them from its own writes, so a reader
 // near the head finds its rows by id, without an index on the tail table. Rows that only the log
-// holds are kept here with their text.
+// holds are kept here with their text. The reply of the writer says which rows it has merged or
+// folded; until then their texts are here, so no reader looks for a row that does not exist.
 
 export class JournalTails {
   /** [id, firstSeq, lastSeq, id, …], ascending. */
@@ -15,6 +16,17 @@ export class JournalTails {
     const refs = this.#tails.get(runId)
     if (refs === undefined) this.#tails.set(runId, [id, firstSeq, lastSeq])
     else refs.push(id, firstSeq, lastSeq)
+  }
+
+  /** The events from `firstSeq` to `lastSeq` are in one row now. They may be followed by others that only the log has. */
+  merged(runId: string, id: number, firstSeq: number, lastSeq: number): void {
+    const refs = this.#tails.get(runId)
+    if (refs === undefined) return
+    let last = refs.length - 3
+    while (last > 0 && (refs[last + 2] as number) > lastSeq) last -= 3
+    let first = last
+    while (first > 0 && (refs[first + 1] as number) > firstSeq) first -= 3
+    refs.splice(first, last + 3 - first, id, firstSeq, lastSeq)
   }
 
   /** The events up to `throughSeq` are in the journal table now, so their tail rows are forgotten. */

@@ -1,14 +1,16 @@
-// The writer's side of the journal. An append is one insert at the end of the tail
-// table, which all runs share. From time to time, and when the lease on a run is
-// released, the run's tail events are folded (compacted) into one row of the journal
-// table, and their tail rows are deleted later. So an append updates no index, and a
-// read touches few pages.
+// The writer's side of the journal. The appends of a run in one transaction become one
+// row at the end of the tail table, which all runs share. From time to time, and when the
+// lease on a run is released, the run's tail events are folded (compacted) into one row of
+// the journal table, and their tail rows are deleted later. So an append updates no index,
+// and a read touches few pages. Events that are folded in the transaction that adds them
+// get no row in the tail table.
 //
-// What must stay true: every event is in `journal`, or both in `journal_tail` and in
-// the run's cached tail. So after a crash the two tables hold every event.
+// What must stay true at every commit: every event is in `journal`, or both in
+// `journal_tail` and in the run's cached tail. So after a crash the two tables hold every
+// event. `writeTails` must therefore come before each commit.
 
 import type { DatabaseSync } from 'node:sqlite'
-import type { EncodedEvents } from './commands.ts'
+import type { EncodedEvents, MergedRows } from './commands.ts'
 import type { CachedRun, RunCache } from './run-cache.ts'
 
 /** A run's tail is folded when it reaches this many rows … */
@@ -23,7 +25,7 @@ const rowCharsMax = 1024 * 1024
 /** How many ids a tail row may lag behind the newest one. Bounds the rows that recovery has to read after a crash. */
 const tailSpanMax = 20_000
 
-/** The tail is swept once per this many new rows. */
+/** The tail is swept once per this many new ids. */
 const sweepEvery = 4096
 
 export type JournalWriter = ReturnType<typeof journalWriter>
@@ -40,35 +42,62 @@ export function journalWriter(db: DatabaseSync, cache: RunCache, folded: [runId:
   let sweptAt = 0
   /** Tail rows with lower ids were folded before the current batch, so the main thread no longer reads them. */
   let deletableBelow = 0
+  /** The lowest id of the rows that were folded in the current transaction. The main thread may still read them. */
+  let foldedNow = Number.POSITIVE_INFINITY
 
   /** The caller must have checked the seqs and called `cache.remember` or `cache.add` before. */
-  function insert(runId: string, entry: CachedRun, { id, lastSeq, body }: EncodedEvents, into: 'tail' | 'fold'): void {
+  function insert(runId: string, entry: CachedRun, { id, lastSeq, body }: EncodedEvents): void {
     // A long body gets a journal row of its own, because appending it to the cached tail would copy it.
     if (body.length > tailCharsMax) fold(runId, entry)
-    const firstSeq = entry.lastSeq + 1
-    newestId = id
-    // Events that are folded in this call need no row in the tail table.
-    const full = entry.tailRows + 1 >= tailRowsMax || entry.tail.length + body.length > tailCharsMax
-    if (into === 'tail' && !full) insertTail.run(id, runId, firstSeq, lastSeq, body)
-    if (entry.tailRows === 0) {
-      entry.tail = body
-      entry.tailId = id
-    } else entry.tail += `\n${body}`
-    entry.tailRows += 1
+    newestId = Math.max(newestId, id)
+    if (entry.unwrittenAppends === 0) {
+      entry.unwritten = body
+      entry.unwrittenId = id
+      entry.unwrittenSeq = entry.lastSeq + 1
+    } else entry.unwritten += `\n${body}`
+    entry.unwrittenAppends += 1
     entry.lastSeq = lastSeq
-    if (into === 'fold' || full) fold(runId, entry)
+    if (entry.tail.length + entry.unwritten.length > tailCharsMax) fold(runId, entry)
   }
 
-  /** Moves the cached tail into the journal table, and brings `last_seq` of the run's row up to date. */
+  /** Writes the rows of the tail table for the events of this transaction. Returns those rows that hold several appends. */
+  function writeTails(): MergedRows {
+    const merged: MergedRows = []
+    for (const { runId, entry } of cache.changed()) {
+      if (entry.unwrittenAppends === 0) continue
+      if (entry.tailRows + 1 >= tailRowsMax) {
+        fold(runId, entry)
+        continue
+      }
+      const { unwritten, unwrittenAppends, unwrittenId, unwrittenSeq, lastSeq } = entry
+      insertTail.run(unwrittenId, runId, unwrittenSeq, lastSeq, unwritten)
+      if (unwrittenAppends > 1) merged.push(runId, unwrittenId, unwrittenSeq, lastSeq)
+      // A rollback undoes this too, because the entry was saved before it was changed, and no savepoint is open now.
+      entry.tail = unfoldedText(entry)
+      if (entry.tailRows === 0) entry.tailId = unwrittenId
+      entry.tailRows += 1
+      dropUnwritten(entry)
+    }
+    return merged
+  }
+
+  /** Moves the events that are not folded into the journal table, and brings `last_seq` of the run's row up to date. */
   function fold(runId: string, entry: CachedRun): void {
-    if (entry.tailRows === 0) return
-    insertRows(runId, entry.foldedSeq + 1, entry.lastSeq, entry.tail)
-    setLastSeq.run(entry.lastSeq, runId)
+    if (foldEvents(runId, entry)) setLastSeq.run(entry.lastSeq, runId)
+  }
+
+  /** The same, but the caller writes `last_seq`. False if all events were folded before. */
+  function foldEvents(runId: string, entry: CachedRun): boolean {
+    if (entry.tailRows === 0 && entry.unwrittenAppends === 0) return false
+    insertRows(runId, entry.foldedSeq + 1, entry.lastSeq, unfoldedText(entry))
+    if (entry.tailRows > 0) foldedNow = Math.min(foldedNow, entry.tailId)
     cache.remember(runId, entry)
     entry.foldedSeq = entry.lastSeq
     entry.tail = ''
     entry.tailRows = 0
+    dropUnwritten(entry)
     folded.push([runId, entry.lastSeq])
+    return true
   }
 
   /** The seqs are consecutive, one for each line of the body. */
@@ -89,22 +118,31 @@ export function journalWriter(db: DatabaseSync, cache: RunCache, folded: [runId:
     insertRow.run(runId, seq, lastSeq, start === 0 ? body : body.slice(start))
   }
 
-  /** Every `sweepEvery` rows: folds runs that had no recent append, and deletes tail rows that were folded before. */
+  /**
+   * Call at the end of each transaction. Every `sweepEvery` ids: folds runs that had no recent append, and deletes tail rows that
+   * were folded before.
+   */
   function sweep(): void {
-    if (newestId - sweptAt < sweepEvery) return
-    sweptAt = newestId
-    deleteTail.run(deletableBelow)
-    deletableBelow = newestId + 1
-    for (const [runId, entry] of cache.entries()) {
-      if (entry.tailRows === 0) continue
-      if (entry.tailId < newestId - tailSpanMax) fold(runId, entry)
-      else deletableBelow = Math.min(deletableBelow, entry.tailId)
+    if (newestId - sweptAt >= sweepEvery) {
+      sweptAt = newestId
+      // Deltas may overtake other commands, so a row may be newer than rows with higher ids.
+      let lowest = foldedNow
+      for (const [, { tailRows, tailId }] of cache.entries()) if (tailRows > 0) lowest = Math.min(lowest, tailId)
+      deleteTail.run(Math.min(deletableBelow, lowest))
+      deletableBelow = newestId + 1
+      for (const [runId, entry] of cache.entries()) {
+        if (entry.tailRows === 0) continue
+        if (entry.tailId < newestId - tailSpanMax) fold(runId, entry)
+        else deletableBelow = Math.min(deletableBelow, entry.tailId)
+      }
     }
+    foldedNow = Number.POSITIVE_INFINITY
   }
 
   /** The batch was rolled back, and perhaps a sweep with it: no tail row counts as deletable until the next sweep. */
   function rolledBack(): void {
     deletableBelow = 0
+    foldedNow = Number.POSITIVE_INFINITY
   }
 
   /** Folds all runs and empties the tail, before the database is closed. */
@@ -118,7 +156,18 @@ export function journalWriter(db: DatabaseSync, cache: RunCache, folded: [runId:
     deleteRows.run(runId)
   }
 
-  return { insert, fold, sweep, rolledBack, foldAll, remove }
+  return { insert, writeTails, fold, foldEvents, sweep, rolledBack, foldAll, remove }
+}
+
+/** The events after `foldedSeq`, one per line. */
+function unfoldedText({ tail, tailRows, unwritten, unwrittenAppends }: CachedRun): string {
+  if (tailRows === 0) return unwritten
+  return unwrittenAppends === 0 ? tail : `${tail}\n${unwritten}`
+}
+
+function dropUnwritten(entry: CachedRun): void {
+  entry.unwritten = ''
+  entry.unwrittenAppends = 0
 }
 
 function linesIn(text: string): number {

@@ -22,6 +22,7 @@ let clock: ManualClock
 let sent: (CommandBatch | 'close')[]
 let stored: [row: TailRow, body: string | undefined][]
 let applied: (readonly number[])[]
+let folded: [runId: string, lastSeq: number][]
 let mayLog: boolean
 let say: (message: object) => void
 let queue: CommitQueue
@@ -34,6 +35,7 @@ beforeEach(() => {
   sent = []
   stored = []
   applied = []
+  folded = []
   mayLog = true
   const listeners = new Map<string, (message: unknown) => void>()
   const writer = {
@@ -49,7 +51,7 @@ beforeEach(() => {
     onError: () => {},
     onStored: (row, body) => void stored.push([row, body]),
     onApplied: (ids) => void applied.push(ids),
-    onFolded: () => {},
+    onFolded: (runId, lastSeq) => void folded.push([runId, lastSeq]),
     openLog: (state) => (log = new CommandLog(file, state, clock)),
     mayLog: () => mayLog,
   })
@@ -330,14 +332,30 @@ describe('the writer', () => {
     assert.equal(queue.isApplied, true)
   })
 
+  test('gets a batch after commands of the log that are on their way, and is told that it needs them', async () => {
+    await accept('r1')
+    const reading = queue.readable()
+    const checked = queue.run('check', null)
+    await turn()
+    assert.deepEqual([batchAt(1).logged, batchAt(1).needsLog], [undefined, 1])
+    done()
+    done()
+    await Promise.all([reading, checked])
+
+    void queue.run('check', null)
+    await turn()
+    assert.equal(batchAt(2).needsLog, undefined)
+  })
+
   test('that could only execute what was acknowledged says so', async () => {
     await accept('r1')
     const checked = queue.run('check', null)
     await turn()
-    failed({ applied: true })
+    failed({ applied: { type: 'done', failures: [], results: [], folded: [['r1', 1]] } })
     await assert.rejects(checked, { code: 'store_unavailable' })
 
     assert.equal(queue.isApplied, true)
+    assert.deepEqual(folded, [['r1', 1]], 'the row in the tail is not there')
     await queue.readable()
     assert.equal(sent.length, 1)
   })

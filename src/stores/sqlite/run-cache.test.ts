@@ -2,11 +2,13 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { RunCache } from './run-cache.ts'
 
+const fenced = (epoch: number, lastSeq: number) => ({ epoch, lastSeq, conversationId: null, turn: 1 })
+
 describe('what the writer remembers of a run', () => {
   test('is undone with the transaction: changes, additions and removals, the last first', () => {
     const cache = new RunCache()
-    const kept = cache.add('kept', 1, 5)
-    const removed = cache.add('removed', 1, 7)
+    const kept = cache.add('kept', fenced(1, 5))
+    const removed = cache.add('removed', fenced(1, 7))
     cache.commit()
 
     cache.remember('kept', kept)
@@ -14,8 +16,8 @@ describe('what the writer remembers of a run', () => {
     cache.remember('kept', kept)
     kept.lastSeq = 7
     cache.remove('removed')
-    cache.add('new', 1, 1)
-    cache.add('removed', 2, 9)
+    cache.add('new', fenced(1, 1))
+    cache.add('removed', fenced(2, 9))
     cache.rollbackTo(0)
 
     assert.equal(cache.get('kept'), kept, 'whoever holds the entry sees the undo')
@@ -26,7 +28,7 @@ describe('what the writer remembers of a run', () => {
 
   test('is undone up to a mark, and what was committed is not undone', () => {
     const cache = new RunCache()
-    const entry = cache.add('r', 1, 1)
+    const entry = cache.add('r', fenced(1, 1))
     cache.commit()
     assert.equal(cache.mark(), 0)
     cache.remember('r', entry)
@@ -45,7 +47,9 @@ describe('what the writer remembers of a run', () => {
   test('starts with nothing unfolded, and removing what is not there changes nothing', () => {
     const cache = new RunCache()
 
-    assert.deepEqual(cache.add('r', 3, 4), { epoch: 3, lastSeq: 4, foldedSeq: 4, tail: '', tailRows: 0, tailId: 0 })
+    const { epoch, lastSeq, foldedSeq, tail, tailRows, unwritten, unwrittenAppends } = cache.add('r', fenced(3, 4))
+    assert.deepEqual([epoch, lastSeq, foldedSeq], [3, 4, 4])
+    assert.deepEqual([tail, tailRows, unwritten, unwrittenAppends], ['', 0, '', 0])
     const mark = cache.mark()
     cache.remove('nobody')
     assert.equal(cache.mark(), mark)

@@ -3,17 +3,31 @@
 // writer thread is the only writer, so the cache is always current; it must be rolled
 // back together with the transaction.
 
-export type CachedRun = {
+/** What the cache takes from the row of a run. */
+export type FencedRun = {
   epoch: number
   lastSeq: number
+  conversationId: string | null
+  /** The position of the run, or of the run whose turn it joined. */
+  turn: number
+}
+
+export type CachedRun = FencedRun & {
   /** The seq of the last event in the journal table; later events are only in the tail. */
   foldedSeq: number
-  /** The events after `foldedSeq`, one per line. */
+  /** The events after `foldedSeq` that are in the tail table, one per line. */
   tail: string
   /** How many rows of the tail table hold them. */
   tailRows: number
   /** The id of the first of these rows. */
   tailId: number
+  /** The events that the current transaction adds after them, one per line. Before it is committed they are folded or get a row. */
+  unwritten: string
+  /** How many appends they come from. */
+  unwrittenAppends: number
+  /** The id and the first seq of the first of these appends. Their row will have them. */
+  unwrittenId: number
+  unwrittenSeq: number
 }
 
 type Undo = { runId: string; entry: CachedRun; before: CachedRun | undefined }
@@ -30,13 +44,31 @@ export class RunCache {
     return this.#entries
   }
 
+  /** The entries that were added or changed since the last commit, in the order of the changes. An entry may be in it several times. */
+  changed(): readonly { runId: string; entry: CachedRun }[] {
+    return this.#undo
+  }
+
   /** Saves a copy for rollback. Call before changing an entry in place. */
   remember(runId: string, entry: CachedRun): void {
     this.#undo.push({ runId, entry, before: { ...entry } })
   }
 
-  add(runId: string, epoch: number, lastSeq: number): CachedRun {
-    const entry = { epoch, lastSeq, foldedSeq: lastSeq, tail: '', tailRows: 0, tailId: 0 }
+  add(runId: string, { epoch, lastSeq, conversationId, turn }: FencedRun): CachedRun {
+    const entry = {
+      epoch,
+      lastSeq,
+      conversationId,
+      turn,
+      foldedSeq: lastSeq,
+      tail: '',
+      tailRows: 0,
+      tailId: 0,
+      unwritten: '',
+      unwrittenAppends: 0,
+      unwrittenId: 0,
+      unwrittenSeq: 0,
+    }
     this.#undo.push({ runId, entry, before: undefined })
     this.#entries.set(runId, entry)
     return entry

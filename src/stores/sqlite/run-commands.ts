@@ -13,7 +13,6 @@ import type { JournalWriter } from './journal-writer.ts'
 import type { MessageWriter } from './message-store.ts'
 import type { RunCache } from './run-cache.ts'
 import type { SnapshotWriter } from './snapshot-store.ts'
-import { releasesRun } from './run-change.ts'
 import type { RunTable } from './run-table.ts'
 import type { UsageWriter } from './usage-store.ts'
 
@@ -29,9 +28,15 @@ type TableWriters = {
   usage: UsageWriter
 }
 
-export function runHandlers(db: DatabaseSync, cache: RunCache, writers: TableWriters): Handlers<RunCommands> {
+/** `isAcknowledged`: whether the command that is being executed was acknowledged from the log. */
+export function runHandlers(
+  db: DatabaseSync,
+  cache: RunCache,
+  writers: TableWriters,
+  isAcknowledged: () => boolean,
+): Handlers<RunCommands> {
   const { runs, journal, conversations, messages, files, interactions, comparisons, snapshots, usage } = writers
-  const { accept, startHeld, bindIdempotencyKey } = acceptHandlers(db, cache, writers)
+  const { accept, startHeld, bindIdempotencyKey } = acceptHandlers(db, cache, writers, isAcknowledged)
 
   return {
     accept,
@@ -48,7 +53,11 @@ export function runHandlers(db: DatabaseSync, cache: RunCache, writers: TableWri
     changeQueued({ runId, afterSeq, journal: part, message, cancel, at }) {
       const found = runs.read(runId)
       if (found === undefined || found.lastSeq !== afterSeq || !runs.isQueued(runId)) return nothingStored
-      if (part !== null) journal.insert(runId, runs.checkFence(runId, found.epoch, afterSeq), part, 'fold')
+      if (part !== null) {
+        const entry = runs.checkFence(runId, found.epoch, afterSeq)
+        journal.insert(runId, entry, part)
+        journal.fold(runId, entry)
+      }
       if (message?.content !== undefined) messages.setContent(message.id, message.content)
       if (message?.state !== undefined) messages.setStates([{ id: message.id, state: message.state }])
       if (found.conversationId !== null) conversations.touch(found.conversationId, at)
@@ -83,19 +92,14 @@ export function runHandlers(db: DatabaseSync, cache: RunCache, writers: TableWri
   function append(write: RunCommands['append']['takes']): null {
     const { runId } = write
     const entry = runs.checkFence(runId, write.epoch, write.afterSeq)
-    if (write.journal !== null) journal.insert(runId, entry, write.journal, releasesRun(write.run) ? 'fold' : 'tail')
-    if (write.messages !== undefined && write.messages.length > 0) {
-      const turn = runs.turnOf(runId)
-      for (const message of write.messages) messages.insert(message, turn)
-    }
+    if (write.journal !== null) journal.insert(runId, entry, write.journal)
+    for (const message of write.messages ?? []) messages.insert(message, entry.turn)
     messages.setStates(write.messageStates ?? [])
     files.refer({ runId }, write.files ?? [])
     for (const row of write.newInteractions ?? []) interactions.insert(row)
     for (const change of write.interactionUpdates ?? []) interactions.update(change)
-    if (write.touchConversationAt !== undefined) {
-      const conversationId = runs.conversationOf(runId)
-      if (conversationId !== null) conversations.touch(conversationId, write.touchConversationAt)
-    }
+    if (write.touchConversationAt !== undefined && entry.conversationId !== null)
+      conversations.touch(entry.conversationId, write.touchConversationAt)
     for (const step of write.usage ?? []) usage.add(step)
     if (write.snapshot !== undefined) snapshots.insert(write.snapshot)
     if (write.describeConversation !== undefined) conversations.describe(write.describeConversation)

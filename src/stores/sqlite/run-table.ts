@@ -8,7 +8,7 @@ import type { Commands, Lease } from './commands.ts'
 import type { Row } from './connection.ts'
 import type { JournalWriter } from './journal-writer.ts'
 import { toJson } from './json-column.ts'
-import type { CachedRun, RunCache } from './run-cache.ts'
+import type { CachedRun, FencedRun, RunCache } from './run-cache.ts'
 import { type RunChange, releasesRun, terminal } from './run-change.ts'
 import { runReader, toRunRow, unfinished } from './run-rows.ts'
 
@@ -16,7 +16,7 @@ export type RunTable = ReturnType<typeof runTable>
 
 export function runTable(db: DatabaseSync, cache: RunCache, journal: JournalWriter) {
   const reader = runReader(db)
-  const fence = db.prepare('SELECT epoch, last_seq FROM runs WHERE id = ?')
+  const fence = db.prepare('SELECT epoch, last_seq, conversation_id, turn, position FROM runs WHERE id = ?')
   const free = `${unfinished} AND (lease_owner IS NULL OR lease_until <= :leaseNow)`
   const offered = `(needs IS NULL OR NOT EXISTS (
     SELECT 1 FROM json_each(needs) WHERE value NOT IN (SELECT value FROM json_each(:offers))))`
@@ -59,27 +59,26 @@ export function runTable(db: DatabaseSync, cache: RunCache, journal: JournalWrit
   // 0 is always due. The time of the decision would not be, if the clock is set back after it.
   const wake = db.prepare(`UPDATE runs SET woken_at = 0, wake_at = 0 WHERE id = ? AND ${unfinished}`)
   // A wake-up that came while the owner worked (`woken_at`) wins over a later wake-up that the owner asks for when it parks the run.
+  // ?1: whether the run ends; ?2: whether its lease is released. Every run executes this, and binding 15 names costs as much as a short query.
   const patch = db.prepare(`
     UPDATE runs SET
-      status = coalesce(:status, status),
-      attempt = coalesce(:attempt, attempt),
-      started_at = coalesce(:startedAt, started_at),
-      ended_at = coalesce(:endedAt, ended_at),
-      error = CASE WHEN :setError THEN :error ELSE error END,
-      wake_at = CASE WHEN NOT :setWake THEN wake_at
-                     WHEN woken_at IS NULL OR :ended THEN :wakeAt
-                     ELSE min(woken_at, coalesce(:wakeAt, woken_at)) END,
-      cache_key = coalesce(:cacheKey, cache_key),
-      engine = coalesce(:engine, engine),
-      usage = coalesce(:usage, usage),
-      share_key = CASE WHEN :ended THEN NULL ELSE share_key END,
-      lease_owner = CASE WHEN :release THEN NULL ELSE lease_owner END,
-      lease_until = CASE WHEN :release THEN NULL ELSE lease_until END,
-      slot = CASE WHEN :release OR :ended THEN 0 ELSE slot END,
-      last_seq = :lastSeq
-    WHERE id = :id`)
-  const conversationOf = db.prepare('SELECT conversation_id FROM runs WHERE id = ?')
-  const turnOf = db.prepare('SELECT coalesce(turn, position) AS turn FROM runs WHERE id = ?')
+      status = coalesce(?3, status),
+      attempt = coalesce(?4, attempt),
+      started_at = coalesce(?5, started_at),
+      ended_at = coalesce(?6, ended_at),
+      error = CASE WHEN ?7 THEN ?8 ELSE error END,
+      wake_at = CASE WHEN NOT ?9 THEN wake_at
+                     WHEN woken_at IS NULL OR ?1 THEN ?10
+                     ELSE min(woken_at, coalesce(?10, woken_at)) END,
+      cache_key = coalesce(?11, cache_key),
+      engine = coalesce(?12, engine),
+      usage = coalesce(?13, usage),
+      share_key = CASE WHEN ?1 THEN NULL ELSE share_key END,
+      lease_owner = CASE WHEN ?2 THEN NULL ELSE lease_owner END,
+      lease_until = CASE WHEN ?2 THEN NULL ELSE lease_until END,
+      slot = CASE WHEN ?1 OR ?2 THEN 0 ELSE slot END,
+      last_seq = ?14
+    WHERE id = ?15`)
   const expired = db.prepare('SELECT id FROM runs WHERE ended_at < ? ORDER BY ended_at LIMIT ?')
   const endedOf = db.prepare(
     `SELECT id, cache_key FROM runs
@@ -118,10 +117,10 @@ export function runTable(db: DatabaseSync, cache: RunCache, journal: JournalWrit
     /** Throws `run_fenced` unless `epoch` and `afterSeq` are current. Returns the run's cache entry, saved for rollback and ready to be changed. */
     checkFence(runId: string, epoch: number, afterSeq: number): CachedRun {
       const cached = cache.get(runId)
-      let at: { epoch: number; lastSeq: number } | undefined = cached
+      let at: FencedRun | undefined = cached
       if (cached === undefined) {
         const row = fence.get(runId)
-        if (row !== undefined) at = { epoch: row.epoch as number, lastSeq: row.last_seq as number }
+        if (row !== undefined) at = toFencedRun(row)
       }
       if (at === undefined || at.epoch !== epoch || at.lastSeq !== afterSeq) {
         throw new AppError(
@@ -137,7 +136,7 @@ export function runTable(db: DatabaseSync, cache: RunCache, journal: JournalWrit
           },
         )
       }
-      if (cached === undefined) return cache.add(runId, epoch, afterSeq)
+      if (cached === undefined) return cache.add(runId, at)
       cache.remember(runId, cached)
       return cached
     },
@@ -145,24 +144,24 @@ export function runTable(db: DatabaseSync, cache: RunCache, journal: JournalWrit
     patch(runId: string, entry: CachedRun, change: RunChange): void {
       const ended = change.status !== undefined && terminal.has(change.status)
       const done = releasesRun(change)
-      if (done) journal.fold(runId, entry)
-      patch.run({
-        id: runId,
-        status: change.status ?? null,
-        attempt: change.attempt ?? null,
-        startedAt: change.startedAt ?? null,
-        endedAt: change.endedAt ?? null,
-        setError: change.error === undefined ? 0 : 1,
-        error: toJson(change.error),
-        setWake: change.wakeAt === undefined ? 0 : 1,
-        wakeAt: change.wakeAt ?? null,
-        cacheKey: change.cacheKey ?? null,
-        engine: change.engine ?? null,
-        usage: toJson(change.usage),
-        ended: ended ? 1 : 0,
-        release: change.release === true ? 1 : 0,
-        lastSeq: entry.lastSeq,
-      })
+      if (done) journal.foldEvents(runId, entry)
+      patch.run(
+        ended ? 1 : 0,
+        change.release === true ? 1 : 0,
+        change.status ?? null,
+        change.attempt ?? null,
+        change.startedAt ?? null,
+        change.endedAt ?? null,
+        change.error === undefined ? 0 : 1,
+        toJson(change.error),
+        change.wakeAt === undefined ? 0 : 1,
+        change.wakeAt ?? null,
+        change.cacheKey ?? null,
+        change.engine ?? null,
+        toJson(change.usage),
+        entry.lastSeq,
+        runId,
+      )
       if (done) cache.remove(runId)
     },
 
@@ -195,7 +194,7 @@ export function runTable(db: DatabaseSync, cache: RunCache, journal: JournalWrit
     take(runId: string, { node, leaseUntil }: Lease): RunRow {
       const cached = cache.get(runId)
       const row = take.get(node, leaseUntil, cached?.lastSeq ?? 0, runId) as Row
-      if (cached === undefined) cache.add(runId, row.epoch as number, row.last_seq as number)
+      if (cached === undefined) cache.add(runId, toFencedRun(row))
       else {
         cache.remember(runId, cached)
         cached.epoch = row.epoch as number
@@ -215,14 +214,6 @@ export function runTable(db: DatabaseSync, cache: RunCache, journal: JournalWrit
 
     wake(runId: string): void {
       wake.run(runId)
-    },
-
-    conversationOf(runId: string): string | null {
-      return (conversationOf.get(runId)?.conversation_id ?? null) as string | null
-    },
-
-    turnOf(runId: string): number {
-      return (turnOf.get(runId)?.turn ?? 0) as number
     },
 
     /** Removes the run with its events and, by cascade, its interactions, blobs and idempotency keys. */
@@ -266,5 +257,14 @@ export function runTable(db: DatabaseSync, cache: RunCache, journal: JournalWrit
       }
       putBlob.run(id, runId, body)
     },
+  }
+}
+
+function toFencedRun(row: Row): FencedRun {
+  return {
+    epoch: row.epoch as number,
+    lastSeq: row.last_seq as number,
+    conversationId: row.conversation_id as string | null,
+    turn: (row.turn ?? row.position) as number,
   }
 }

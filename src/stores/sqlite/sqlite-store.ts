@@ -65,6 +65,7 @@ export async function openSqliteStore(options: SqliteOptions): Promise<Store> {
       onError: options.onError ?? (() => {}),
       onStored: ({ runId, id, firstSeq, lastSeq }, body) => tails.add(runId, id, firstSeq, lastSeq, body),
       onApplied: (tailIds) => tails.applied(tailIds),
+      onMerged: ({ runId, id, firstSeq, lastSeq }) => tails.merged(runId, id, firstSeq, lastSeq),
       openLog: (state) => new CommandLog(options.file, state, options.clock),
       mayLog: logCheck(options.file, options.clock),
       onFolded: (runId, lastSeq) => tails.folded(runId, lastSeq),

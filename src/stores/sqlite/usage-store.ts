@@ -77,14 +77,12 @@ export function usageStore({ db, read }: PartAccess): UsageStore {
 export type UsageWriter = ReturnType<typeof usageWriter>
 
 export function usageWriter(db: DatabaseSync) {
-  /** Adds to a row. A cost that is not known changes no sum; see `sums`. */
-  const added = sums
-    .map((name) =>
-      name === 'cost'
-        ? 'cost = CASE WHEN excluded.cost IS NULL THEN cost ELSE coalesce(cost, 0) + excluded.cost END'
-        : `${name} = ${name} + excluded.${name}`,
-    )
-    .join(', ')
+  /** Adds to a sum. A cost that is not known changes no sum; see `sums`. */
+  const addition = (name: (typeof sums)[number], value: string) =>
+    name === 'cost'
+      ? `cost = CASE WHEN ${value} IS NULL THEN cost ELSE coalesce(cost, 0) + ${value} END`
+      : `${name} = ${name} + ${value}`
+  const added = sums.map((name) => addition(name, `excluded.${name}`)).join(', ')
   const adding = (table: string, key: readonly string[]) => {
     const columns = [...key, ...sums]
     return db.prepare(
@@ -93,21 +91,23 @@ export function usageWriter(db: DatabaseSync) {
     )
   }
   const toDay = adding('usage_days', ['owner', 'day', 'agent_id', 'model'])
+  /** Adds to the row of a model, if there is one: the case of nearly every step. */
+  const toKnownDay = db.prepare(
+    `UPDATE usage_days SET ${sums.map((name, index) => addition(name, `?${index + 1}`)).join(', ')}
+     WHERE owner = ?9 AND day = ?10 AND agent_id = ?11 AND model = ?12`,
+  )
   const toTotal = adding('usage_totals', ['day'])
   const toConversation = adding('usage_conversations', ['conversation_id'])
-  const known = db.prepare('SELECT 1 FROM usage_days WHERE owner = ? AND day = ? AND agent_id = ? AND model = ?')
   const pairs = db.prepare('SELECT count(*) AS count FROM usage_days WHERE owner = ? AND day = ?')
-
-  function isCountedSeparately({ owner, day, agentId, model }: StepUsage): boolean {
-    if (known.get(owner, day, agentId, model) !== undefined) return true
-    return Number(pairs.get(owner, day)?.count) < usagePairsMax
-  }
 
   return {
     add(step: StepUsage): void {
-      const { owner, day, agentId, conversationId } = step
+      const { owner, day, agentId, model, conversationId } = step
       const values = valuesOf(step.totals)
-      toDay.run(owner, day, agentId, isCountedSeparately(step) ? step.model : otherModels, ...values)
+      if (toKnownDay.run(...values, owner, day, agentId, model).changes === 0) {
+        const isCountedSeparately = Number(pairs.get(owner, day)?.count) < usagePairsMax
+        toDay.run(owner, day, agentId, isCountedSeparately ? model : otherModels, ...values)
+      }
       toTotal.run(day, ...values)
       if (conversationId !== null) toConversation.run(conversationId, ...values)
     },

@@ -4,9 +4,10 @@
 import { statSync } from 'node:fs'
 import { parentPort, workerData } from 'node:worker_threads'
 import { AppError } from '../../errors/app-error.ts'
+import { defined } from '../../kit/defined.ts'
 import { batchWriter, logState } from './batch-writer.ts'
 import { readLog } from './command-log.ts'
-import { type CommandBatch, toFailure, type WriterMessage, type WriterRequest } from './commands.ts'
+import { type BatchReply, type CommandBatch, toFailure, type WriterMessage, type WriterRequest } from './commands.ts'
 import { openWriter } from './connection.ts'
 import { refuseUnfinished } from './copy-end.ts'
 import { migrate } from './migrate.ts'
@@ -45,18 +46,17 @@ try {
       if (identityOf(log) !== opened.log) throw logGone()
       send(writer.execute(request))
     } catch (error) {
-      send({ type: 'failed', failure: failure(error), ...(appliedAlone(request) ? { applied: true } : {}) })
+      send({ type: 'failed', failure: failure(error), ...defined({ applied: appliedAlone(request) }) })
     }
   })
 
-  /** Tries to execute what was acknowledged before, without the batch that failed. */
-  function appliedAlone({ values, logged }: CommandBatch): boolean {
-    if (logged === undefined || values.length === logged.length) return false
+  /** Tries to execute what was acknowledged before, without the batch that failed. Undefined if there is nothing, or if that fails too. */
+  function appliedAlone({ values, logged }: CommandBatch): BatchReply | undefined {
+    if (logged === undefined || values.length === logged.length) return undefined
     try {
-      writer.execute({ durable: true, values: values.slice(0, logged.length), logged })
-      return true
+      return writer.execute({ durable: true, values: values.slice(0, logged.length), logged })
     } catch {
-      return false
+      return undefined
     }
   }
 
