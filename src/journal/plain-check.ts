@@ -97,8 +97,8 @@ function numberCheck(rules: readonly Rule[]): PlainCheck {
 
 function objectCheck(shape: Record<string, z.ZodType>): PlainCheck {
   const names = Object.keys(shape)
-  const checks = names.map((name) => plainCheck(shape[name] as z.ZodType))
-  const isOptional = names.map((name) => (shape[name]?._zod.def as unknown as Definition).type === 'optional')
+  const checks = Object.values(shape).map(plainCheck)
+  const isOptional = Object.values(shape).map(({ _zod }) => _zod.def.type === 'optional')
   return (value) => {
     if (typeof value !== 'object' || value === null || Array.isArray(value)) return false
     // The fields have to come in the order of the schema, so each is looked for after the one before it.

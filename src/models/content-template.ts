@@ -20,8 +20,8 @@ export class ContentTemplate {
   }
 }
 
-/** A JSON string in which each character stands for itself. */
-const plainString = /^"[^"\\\u0000-\u001f]*"$/
+/** A JSON string in which each character stands for itself: no quote, backslash or control character. */
+const plainString = /^"[ !#-[\]-\uffff]*"$/
 
 /** Undefined if it is not exactly one JSON string. White space around it would be part of the text around the content. */
 function parsedString(literal: string): string | undefined {
