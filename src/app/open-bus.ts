@@ -1,8 +1,7 @@
-// Opens the bus between the servers that share a database, as the settings select it.
+// Opens the bus between the servers that share a database, as the settings select it. The code of the
+// others is not loaded.
 
 import type { BusLog, BusMeter, ClusterBus } from '../bus/cluster-bus.ts'
-import { openNatsBus } from '../bus/nats-bus.ts'
-import { openPostgresBus } from '../bus/postgres-bus.ts'
 import type { Clock } from '../kit/clock.ts'
 import type { Config } from './config.ts'
 
@@ -20,7 +19,10 @@ export async function openBus(
   dependencies: OpenBusDependencies,
 ): Promise<ClusterBus | undefined> {
   if (bus === null || databaseUrl === null) return undefined
-  return bus === 'postgres'
-    ? await openPostgresBus({ url: databaseUrl, ...dependencies })
-    : await openNatsBus({ url: bus.natsUrl, ...dependencies })
+  if (bus === 'postgres') {
+    const { openPostgresBus } = await import('../bus/postgres-bus.ts')
+    return await openPostgresBus({ url: databaseUrl, ...dependencies })
+  }
+  const { openNatsBus } = await import('../bus/nats-bus.ts')
+  return await openNatsBus({ url: bus.natsUrl, ...dependencies })
 }

@@ -1,12 +1,10 @@
 // Opens the store that the settings select: a PostgreSQL database that several servers may share,
-// or the SQLite file in the data folder, which belongs to one server.
+// or the SQLite file in the data folder, which belongs to one server. The code of the other one is not
+// loaded.
 
 import { setTimeout } from 'node:timers/promises'
 import { AppError } from '../errors/app-error.ts'
 import type { Clock } from '../kit/clock.ts'
-import { partitionPeriodMs } from '../stores/postgres/journal-partitions.ts'
-import { openPostgresStore } from '../stores/postgres/postgres-store.ts'
-import { openSqliteStore } from '../stores/sqlite/sqlite-store.ts'
 import type { Store } from '../stores/store.ts'
 import type { Config } from './config.ts'
 import { prepareDataFolder, prepareDatabaseFile, prepareWorkspaceRoot } from './data-folder.ts'
@@ -24,6 +22,8 @@ export async function openStore(config: Config, log: Log, clock: Clock): Promise
   prepareWorkspaceRoot(config.workspaceDir, config.dataDir, warn)
   const onError = (error: unknown) => log.error({ err: error }, 'the store failed')
   if (config.databaseUrl !== null) {
+    const { openPostgresStore } = await import('../stores/postgres/postgres-store.ts')
+    const { partitionPeriodMs } = await import('../stores/postgres/journal-partitions.ts')
     return await openPostgresStore({
       url: config.databaseUrl,
       connectionsMax: config.databaseConnections,
@@ -38,6 +38,7 @@ export async function openStore(config: Config, log: Log, clock: Clock): Promise
       onError,
     })
   }
+  const { openSqliteStore } = await import('../stores/sqlite/sqlite-store.ts')
   const file = prepareDatabaseFile(config.dataDir, warn)
   const open = (waitMs: number) => openSqliteStore({ file, clock, lockWaitMs: waitMs, onError })
   try {

@@ -8,7 +8,7 @@ import type { SkillRegistry } from '../skills/skill-registry.ts'
 import type { Store } from '../stores/store.ts'
 import { createBuiltInTools } from '../tools/built-in.ts'
 import { checkCodeTools } from '../tools/check-code-tools.ts'
-import { connectMcpServers } from '../tools/mcp.ts'
+import type { connectMcpServers } from '../tools/mcp.ts'
 import { readMcpConfig } from '../tools/mcp-config.ts'
 import { createToolRegistry, type ToolEntry } from '../tools/tool-registry.ts'
 import type { ToolRegistry } from '../tools/tool.ts'
@@ -66,7 +66,7 @@ export async function openTools(
       problems.map(({ place, message }) => (place === null ? message : `${shownPath(place)}: ${message}`)),
     )
   }
-  const mcp = servers && (await connectMcpServers(servers, { clock, log, environment, callTimeoutMs: timeoutMs }))
+  const mcp = servers && (await connect(servers, { clock, log, environment, callTimeoutMs: timeoutMs }))
   const own = [...builtIn, ...workspace.entries, ...inCode]
   const registry = createToolRegistry([...own, ...(mcp?.entries ?? [])], {
     close: async () => {
@@ -80,6 +80,12 @@ export async function openTools(
     registry.replace([...own, ...entries])
   })
   return registry
+}
+
+/** The client of MCP servers takes a tenth of the time of a start, and most servers have none to connect to. */
+async function connect(...given: Parameters<typeof connectMcpServers>): ReturnType<typeof connectMcpServers> {
+  const mcp = await import('../tools/mcp.ts')
+  return await mcp.connectMcpServers(...given)
 }
 
 /** Not an error: an MCP server may be connected late or gain a tool, and must not be able to keep this server from starting. */
