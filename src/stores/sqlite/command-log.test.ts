@@ -160,9 +160,9 @@ describe('the log', () => {
       await append(log, 'x'.repeat(100_000))
       count += 1
     }
-    assert.equal(count, 5)
+    assert.equal(count, 10)
     assert.equal(log.isHalfFull, true)
-    assert.equal(numbers().length, 5)
+    assert.equal(numbers().length, 10)
     log.close(false)
   })
 

@@ -61,7 +61,7 @@ const nothingPosted: Posted = { batch: undefined, logged: [], synced: false }
 /** How long a command may be in the log before it is sent to the database. */
 const applyMs = 100
 /** Bounds the time that the writer needs for them. */
-const unappliedMax = 1000
+const unappliedMax = 4000
 /** How long to wait after the database could not be written. */
 const applyRetryMs = 500
 
@@ -113,7 +113,7 @@ export class CommitQueue {
   #isBlocked = false
   /**
    * The database has a batch that a power cut may lose. A synced record of the log could not be executed without it, so nothing is
-   * logged before a synced batch has followed.
+   * logged before a synced batch has followed. The next batch that could be logged is that one.
    */
   #isUnsynced = false
   /** The log could not be written, and is not used any more. */
@@ -262,7 +262,10 @@ export class CommitQueue {
     this.#waiting = []
     this.#durable = false
     const values = valuesOf(batch)
-    if (!this.#logged(batch, values, durable)) this.#post(batch, values, durable)
+    const record = this.#recordOf(batch, values)
+    if (record === undefined || this.#log === undefined) this.#post(batch, values, durable)
+    else if (this.#isUnsynced) this.#post(batch, values, true)
+    else this.#append(this.#log, record, batch, values, durable)
   }
 
   #noteDeltas(batch: readonly Pending[]): void {
@@ -298,20 +301,18 @@ export class CommitQueue {
     return [deltas, others]
   }
 
-  /** Writes the batch to the log, if all its results are certain and there is room. */
-  #logged(batch: Pending[], values: (string | number)[], durable: boolean): boolean {
+  /** The record of the batch for the log. Undefined if not all its results are certain, or if there is no room. */
+  #recordOf(batch: readonly Pending[], values: CommandBatch['values']): Buffer | undefined {
     const log = this.#log
-    if (log === undefined || this.#isBlocked || this.#isUnsynced || this.#options.mayLog?.() === false) return false
-    if (batch.some(({ effect }) => effect === undefined)) return false
+    if (log === undefined || this.#isBlocked || this.#options.mayLog?.() === false) return undefined
+    if (batch.some(({ effect }) => effect === undefined)) return undefined
     const record = log.record(values)
     if (record === undefined) {
       this.#apply()
-      return false
+      return undefined
     }
     // A command that is not certain may follow others that count as executed now. The writer then says what became of all of them.
-    if (!batch.every(({ effect }) => this.#known.foresee(effect as RunEffect))) return false
-    this.#append(log, record, batch, values, durable)
-    return true
+    return batch.every(({ effect }) => this.#known.foresee(effect as RunEffect)) ? record : undefined
   }
 
   #append(

@@ -193,18 +193,39 @@ describe('a batch whose results are certain', () => {
     await lossy
     mayLog = true
 
+    const uncertain = delta('r1', 2, 9)
+    await turn()
+    assert.deepEqual([events(2), batchAt(2).durable], [['r1 2'], false], 'it could not be logged in any case')
+    done({ failures: [[0, toFailure(new AppError('run_fenced', 'no'))]] })
+    await assert.rejects(uncertain, { code: 'run_fenced' })
+    const second = accept('r2')
+    const lost = delta('r2', 2)
+    await turn()
+    assert.equal(sent.length, 4, 'a record of the log could not be executed without the events before it')
+    done({ results: [[0, { outcome: 'accepted', run: { id: 'r2', leaseOwner: 'n', epoch: 1, lastSeq: 1 } }]] })
+    await Promise.all([second, lost])
+    await delta('r2', 3)
+    assert.deepEqual([sent.length, inLog(1)], [4, 1])
+  })
+
+  test('is synced by the writer if it could be logged but for such a batch, so that the next one is', async () => {
+    await accept('r1')
+    void queue.readable()
+    done()
+    mayLog = false
+    const lossy = delta('r1', 2)
+    await turn()
+    done()
+    await lossy
+    mayLog = true
+
     const second = delta('r1', 3)
     await turn()
-    assert.equal(sent.length, 3, 'a record of the log could not be executed without the events before it')
+    assert.deepEqual([sent.length, batchAt(2).durable], [3, true])
     done()
     await second
-    const barrier = queue.appendDelta(tailRow('r1', queue.tailId(), 4), 1, 'r1 4', true)
-    await turn()
-    assert.equal(batchAt(3).durable, true)
-    done()
-    await barrier
-    await delta('r1', 5)
-    assert.deepEqual([sent.length, inLog(1)], [4, 1])
+    await delta('r1', 4)
+    assert.deepEqual([sent.length, inLog(1)], [3, 1])
   })
 
   test('is known again when a run is claimed by the writer', async () => {
