@@ -10,7 +10,9 @@ import {
   type CommandBatch,
   type BatchReply,
   type CommandName,
+  deltaLength,
   deltaMark,
+  deltasMark,
   type Handlers,
   type LogState,
   toFailure,
@@ -209,9 +211,9 @@ function commandExecutor(db: DatabaseSync) {
         const name = values[at] as string
         isAcknowledged = isReplay || index < 0
         try {
-          if (name === deltaMark) {
+          if (name === deltaMark || name === deltasMark) {
             const start = at
-            at += 7
+            at += deltaLength
             const runId = values[start + 1] as string
             const entry = runs.checkFence(runId, values[start + 2] as number, values[start + 3] as number)
             const part = {
@@ -219,7 +221,7 @@ function commandExecutor(db: DatabaseSync) {
               lastSeq: values[start + 5] as number,
               body: values[start + 6] as string,
             }
-            journal.insert(runId, entry, part)
+            journal.insert(runId, entry, part, name === deltasMark)
           } else {
             const json = values[at + 1] as string
             const end = at + 3 + (values[at + 2] as number)
@@ -234,7 +236,7 @@ function commandExecutor(db: DatabaseSync) {
         } catch (error) {
           if (!db.isTransaction || !failsOnlyItsCommand(error)) throw error
           // A refused delta has changed nothing.
-          if (!isolates && name !== deltaMark) throw commandFailed
+          if (!isolates && name !== deltaMark && name !== deltasMark) throw commandFailed
           if (index < 0) throw acknowledgedAndRefused(error)
           reply.failures.push([index, toFailure(toStoreError(error, file))])
         }

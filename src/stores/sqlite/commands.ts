@@ -235,6 +235,10 @@ export type Handlers<Table extends CommandTable = Commands> = {
  * inside the JSON they would be escaped, copied and parsed once more.
  */
 export const deltaMark = '.'
+/** Marks several appends of a run that follow each other, as one: the id is that of the first, and `body` holds the events of all. */
+export const deltasMark = '+'
+/** How many values such an append has. */
+export const deltaLength = 7
 
 const longTextChars = 16 * 1024
 /** Prefix of the placeholder for a text that was moved out of the JSON. A text that itself starts with it is moved out too. */

@@ -32,7 +32,7 @@ import {
   type WriterRequest,
 } from './commands.ts'
 import { type HotAccept, KnownRuns, runEffect, type RunEffect } from './hot-commands.ts'
-import { type LoggedBatch, LoggedBatches } from './logged-batches.ts'
+import { commandsOf, type LoggedBatch, LoggedBatches } from './logged-batches.ts'
 
 export type Writer = Pick<Worker, 'on' | 'postMessage'>
 
@@ -327,7 +327,7 @@ export class CommitQueue {
       values,
       count: batch.length,
       tailIds: batch.flatMap(({ tailRows }) => tailRows[0]?.id ?? []),
-      changesRows: batch.some(({ isDelta }) => !isDelta),
+      changedRuns: batch.flatMap(({ isDelta, effect }) => (isDelta ? [] : runOf(effect))),
       isAcknowledged: false,
     }
     this.#unapplied.add(logged)
@@ -404,9 +404,10 @@ export class CommitQueue {
     const request: CommandBatch = { durable, values }
     const last = logged.at(-1)
     if (last !== undefined) {
-      request.values = [...logged.flatMap((one) => one.values), ...values]
-      const count = logged.reduce((sum, one) => sum + one.count, 0)
-      const length = request.values.length - values.length
+      const commands = commandsOf(logged)
+      const { count } = commands
+      const { length } = commands.values
+      request.values = values.length === 0 ? commands.values : [...commands.values, ...values]
       request.logged = { after: (logged[0] as LoggedBatch).number - 1, number: last.number, count, length }
       this.#log?.swap(this.#unapplied.applied)
     } else {
@@ -604,6 +605,11 @@ export class CommitQueue {
 
 function valuesOf(batch: readonly Pending[]): CommandBatch['values'] {
   return batch.length === 1 ? (batch[0] as Pending).values : batch.flatMap(({ values }) => values)
+}
+
+function runOf(effect: RunEffect | undefined): string | [] {
+  if (effect === undefined) return []
+  return effect.type === 'append' ? effect.runId : effect.run.id
 }
 
 function accepted({ run }: HotAccept): { outcome: 'accepted'; run: RunRow } {

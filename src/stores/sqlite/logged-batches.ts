@@ -2,7 +2,7 @@
 // numbers, and the readers that wait until the database has them.
 
 import type { AppError } from '../../errors/app-error.ts'
-import type { CommandBatch } from './commands.ts'
+import { type CommandBatch, deltaLength, deltaMark, deltasMark } from './commands.ts'
 
 export type LoggedBatch = {
   readonly number: number
@@ -11,8 +11,8 @@ export type LoggedBatch = {
   count: number
   /** The ids of its rows in the journal tail. */
   readonly tailIds: readonly number[]
-  /** False if it only adds events. */
-  readonly changesRows: boolean
+  /** The run of each command that changes rows. Deltas only add events. */
+  readonly changedRuns: readonly string[]
   /** Its callers know that it is stored. */
   isAcknowledged: boolean
 }
@@ -44,7 +44,7 @@ export class LoggedBatches {
   acknowledge(batch: LoggedBatch): void {
     batch.isAcknowledged = true
     this.#acknowledged = Math.max(this.#acknowledged, batch.number)
-    if (batch.changesRows) this.#acknowledgedRows = Math.max(this.#acknowledgedRows, batch.number)
+    if (batch.changedRuns.length > 0) this.#acknowledgedRows = Math.max(this.#acknowledgedRows, batch.number)
   }
 
   /** Its callers were told that it failed. Its number counts as applied in its turn, so that the batch is not executed at the next start. */
@@ -113,6 +113,42 @@ export class LoggedBatches {
   get isReadable(): boolean {
     return this.#applied >= this.#acknowledgedRows
   }
+}
+
+/**
+ * The commands of the batches in their order, except that deltas of a run which follow each other are one command: they cost as much to
+ * copy to the writer, and to execute there, as one of them.
+ */
+export function commandsOf(batches: readonly LoggedBatch[]): { values: CommandBatch['values']; count: number } {
+  const values: CommandBatch['values'] = []
+  let count = 0
+  /** Where the last command of a run begins, if it is a delta. */
+  const starts = new Map<string, number>()
+  for (const { values: given, changedRuns } of batches) {
+    let changes = 0
+    for (let at = 0; at < given.length;) {
+      if (given[at] !== deltaMark) {
+        const end = at + 3 + (given[at + 2] as number)
+        while (at < end) values.push(given[at++] as string | number)
+        count += 1
+        starts.delete(changedRuns[changes++] as string)
+        continue
+      }
+      const runId = given[at + 1] as string
+      const start = starts.get(runId)
+      if (start === undefined) {
+        starts.set(runId, values.length)
+        for (const end = at + deltaLength; at < end; at += 1) values.push(given[at] as string | number)
+        count += 1
+        continue
+      }
+      values[start] = deltasMark
+      values[start + 5] = given[at + 5] as number
+      values[start + 6] = `${values[start + 6]}\n${given[at + 6]}`
+      at += deltaLength
+    }
+  }
+  return { values, count }
 }
 
 function countOf(batches: readonly LoggedBatch[]): number {

@@ -91,7 +91,10 @@ const batchAt = (index: number): CommandBatch => {
   return batch
 }
 /** The events in a batch, as `run seq`. */
-const events = (index: number) => batchAt(index).values.filter((value) => /^r\d \d+$/.test(String(value)))
+const events = (index: number) =>
+  batchAt(index)
+    .values.flatMap((value) => String(value).split('\n'))
+    .filter((value) => /^r\d \d+$/.test(value))
 const inLog = (after = 0) => readLog(file, { lineage, applied: after }).length
 
 describe('a batch whose results are certain', () => {
@@ -115,9 +118,26 @@ describe('a batch whose results are certain', () => {
     await clock.advance(100)
     assert.deepEqual(events(0), ['r1 1', 'r1 2', 'r1 3', 'r2 1'])
     const { values, logged } = batchAt(0)
-    assert.deepEqual(logged, { after: 0, number: 3, count: 4, length: values.length })
+    assert.deepEqual(
+      logged,
+      { after: 0, number: 3, count: 3, length: values.length },
+      'deltas of a run are one command',
+    )
     done()
     assert.deepEqual([queue.isApplied, applied.flat(), sent.length], [true, [1, 2, 3, 4], 1])
+  })
+
+  test('with deltas of a run on both sides of a barrier of that run keeps them apart', async () => {
+    await accept('r1')
+    await delta('r1', 2)
+    const barrier = { ...endOf('r1', 3), run: { status: 'running' as const } }
+    await queue.run('append', barrier, true, tailRow('r1', queue.tailId(), 3))
+    await delta('r1', 4)
+    await Promise.all([accept('r2'), delta('r1', 5)])
+    await clock.advance(100)
+
+    assert.deepEqual(events(0), ['r1 1', 'r1 2', 'r1 3', 'r1 4', 'r1 5', 'r2 1'])
+    assert.equal(batchAt(0).logged?.count, 5)
   })
 
   test('goes to the writer if the run is not known, or not as the command says', async () => {

@@ -23,7 +23,7 @@ export type CachedRun = FencedRun & {
   tailId: number
   /** The events that the current transaction adds after them, one per line. Before it is committed they are folded or get a row. */
   unwritten: string
-  /** How many appends they come from. */
+  /** How many appends they come from; any number above 1 for several. */
   unwrittenAppends: number
   /** The id and the first seq of the first of these appends. Their row will have them. */
   unwrittenId: number
