@@ -11,15 +11,16 @@ export type CommitMeter = {
 }
 
 export function withCommitMeter(store: Store, meters: readonly CommitMeter[], clock: Pick<Clock, 'monotonic'>): Store {
-  async function measured<T>(work: Promise<T>): Promise<T> {
+  /** Not an async function, because it is called for every token. */
+  function measured<T>(work: Promise<T>): Promise<T> {
     const startedAt = clock.monotonic()
     for (const meter of meters) meter.commitStarted()
-    try {
-      return await work
-    } finally {
+    const count = () => {
       const ms = clock.monotonic() - startedAt
       for (const meter of meters) meter.commitDone(ms)
     }
+    work.then(count, count)
+    return work
   }
   return {
     ...store,

@@ -15,11 +15,35 @@ export type EventBatch = {
   /** The same events; text deltas from the store are not decoded. */
   readonly stored: readonly StoredEvent[]
   /** The encoded events by dialect. Filled by the first follower that needs them. */
-  readonly encoded: Map<string, unknown>
+  readonly encoded: EncodedEvents
+}
+
+/** Nearly always one dialect, for which a map would be the largest object of a batch. */
+class EncodedEvents {
+  private key: string | undefined
+  private value: unknown
+  private more: Map<string, unknown> | undefined
+
+  get(key: string): unknown {
+    return key === this.key ? this.value : this.more?.get(key)
+  }
+
+  set(key: string, value: unknown): void {
+    if (this.key === undefined) {
+      this.key = key
+      this.value = value
+    } else this.more = (this.more ?? new Map<string, unknown>()).set(key, value)
+  }
 }
 
 export function eventBatch(events: readonly RunEvent[]): EventBatch {
-  return { firstSeq: events[0]?.seq ?? 0, lastSeq: events.at(-1)?.seq ?? 0, events, stored: events, encoded: new Map() }
+  return {
+    firstSeq: events[0]?.seq ?? 0,
+    lastSeq: events.at(-1)?.seq ?? 0,
+    events,
+    stored: events,
+    encoded: new EncodedEvents(),
+  }
 }
 
 /** The events of a page that has some. They are decoded only if they are asked for. */
@@ -33,7 +57,7 @@ export function pageBatch(page: EventPage): EventBatch {
       return page.events
     },
     stored,
-    encoded: new Map(),
+    encoded: new EncodedEvents(),
   }
 }
 

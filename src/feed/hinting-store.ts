@@ -30,8 +30,7 @@ export function withFeedHints(store: Store, changed: (owner: string) => void): S
     return owners.get(runId) ?? (await store.readRun(runId))?.owner
   }
 
-  async function append(write: RunWrite): Promise<void> {
-    if (!changesFeed(write)) return await store.append(write)
+  async function hintedAppend(write: RunWrite): Promise<void> {
     const { runId, run } = write
     try {
       await store.append(write)
@@ -46,7 +45,7 @@ export function withFeedHints(store: Store, changed: (owner: string) => void): S
 
   return {
     ...store,
-    append,
+    append: (write) => (changesFeed(write) ? hintedAppend(write) : store.append(write)),
     async accept(input) {
       const result = await store.accept(input)
       hinted(taken(result.run))

@@ -3,6 +3,7 @@
 // its schema decodes to null, and the caller skips and counts it.
 
 import { AppError } from '../errors/app-error.ts'
+import { jsonString } from '../kit/json-string.ts'
 import { type EventType, eventBodies, type NewEvent, type RunEvent } from './event.ts'
 import { type PlainCheck, plainCheck } from './plain-check.ts'
 
@@ -32,7 +33,7 @@ export function checkEvent<Checked extends NewEvent>(event: Checked): Checked {
 /** The event as one line of JSON. It contains no newline, because JSON escapes control characters. */
 export function encodeEvent(event: RunEvent): string {
   if (event.type === 'text.delta') {
-    return `{"seq":${event.seq},"at":${event.at},"attempt":${event.attempt},"type":"text.delta","data":{"messageId":${JSON.stringify(event.data.messageId)},"text":${JSON.stringify(event.data.text)}}}`
+    return `{"seq":${event.seq},"at":${event.at},"attempt":${event.attempt},"type":"text.delta","data":{"messageId":${jsonString(event.data.messageId)},"text":${jsonString(event.data.text)}}}`
   }
   return JSON.stringify(event)
 }

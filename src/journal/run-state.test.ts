@@ -26,7 +26,7 @@ describe('the fold of a run', () => {
     it(`of “${name}” is the same live, event by event, and after a restart, from any event on`, () => {
       const live = newRunState()
       for (const [index, event] of events.entries()) {
-        checkTransition(live, event)
+        checkTransition(live.phase, event)
         applyEvent(live, event)
 
         assert.deepEqual(foldRun(events.slice(0, index + 1)), live)
@@ -48,7 +48,7 @@ describe('the fold of a run', () => {
   it('refuses an event that the table does not allow', () => {
     const state = foldRun(scenarioNamed('plain answer').events)
 
-    assert.throws(() => checkTransition(state, { type: 'diagnostic', data: { code: 'late', message: '' } }), {
+    assert.throws(() => checkTransition(state.phase, { type: 'diagnostic', data: { code: 'late', message: '' } }), {
       code: 'transition_refused',
     })
   })

@@ -160,8 +160,8 @@ export function newRunState(): RunState {
 }
 
 /** Throws `transition_refused` if the transition table does not allow the event in this phase. */
-export function checkTransition(state: Pick<RunState, 'phase'>, event: Pick<RunEvent, 'type' | 'data'>): void {
-  const reason = refusal(state.phase, event)
+export function checkTransition(phase: Phase, event: Pick<RunEvent, 'type' | 'data'>): void {
+  const reason = refusal(phase, event)
   if (reason !== null) throw new AppError('transition_refused', `The journal refused an event: ${reason}.`)
 }
 

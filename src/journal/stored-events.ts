@@ -2,6 +2,7 @@
 // So a page from the store holds rows of deltas by their places in the stored text. They become
 // events only for readers that ask for events.
 
+import { jsonString } from '../kit/json-string.ts'
 import type { EventOf, RunEvent } from './event.ts'
 import { decodeEvent } from './event-codec.ts'
 
@@ -111,6 +112,6 @@ export class EventDelta implements JsonDelta {
   }
 
   get textJson(): string {
-    return JSON.stringify(this.text)
+    return jsonString(this.text)
   }
 }

@@ -28,7 +28,7 @@ function end(events: readonly RunEvent[], ending: Ending): { state: RunState; wr
   const rows: RowChanges = {}
   for (const event of written) {
     checkEvent(event)
-    checkTransition(state, event)
+    checkTransition(state.phase, event)
     const numbered: RunEvent = { seq: state.lastSeq + 1, at: 1, attempt: state.attempt, ...event }
     applyEvent(state, numbered)
     foldRows('run-1', state, numbered, rows, kindOf)

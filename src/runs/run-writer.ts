@@ -86,13 +86,16 @@ export class RunWriter {
   private queue(pushed: readonly NewEvent[]): void {
     if (this.lost !== undefined) throw this.lost
     let { phase } = this.state
-    const pairs = new PairCheck(this.state)
+    let pairs: PairCheck | undefined
     const events: NewEvent[] = []
     for (const one of pushed) {
       const event = checkEvent(one)
       events.push(event)
       checkSize(event)
-      checkTransition({ phase }, event)
+      checkTransition(phase, event)
+      // Text belongs to no pair.
+      if (event.type === 'text.delta') continue
+      pairs ??= new PairCheck(this.state)
       checkPair(pairs, event)
       phase = phaseAfter(phase, event)
     }

@@ -23,7 +23,7 @@ export class JournalBuilder {
   add<T extends EventType>(type: T, data: EventData<T>): this {
     const event = { type, data } as NewEvent
     checkEvent(event)
-    checkTransition(this.state, event)
+    checkTransition(this.state.phase, event)
     this.checkCall(event)
     const again = event.type === 'run.state' && event.data.to === 'running' && this.state.startedAt !== undefined
     const numbered: RunEvent = {

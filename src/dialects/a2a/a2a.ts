@@ -5,6 +5,7 @@
 // What must stay true: the first frame is the task, every frame repeats the id of the JSON-RPC request
 // (the client refuses any other), and the stream ends when the task needs a person or is over.
 
+import { jsonString } from '../../kit/json-string.ts'
 import type { EventData, EventOf, JsonValue, RunEvent } from '../../journal/event.ts'
 import type { FileReference } from '../../journal/part.ts'
 import { isoTime } from '../../kit/clock.ts'
@@ -106,8 +107,8 @@ export function a2aDialect({ version = '1.0', requestId = null, origin = '' }: A
 
     encodeDelta({ runId, contextId, state, open }, { seq, messageId, textJson }) {
       if (state === null || !open.has(messageId)) return null
-      const place = `"taskId":${JSON.stringify(runId)},"contextId":${JSON.stringify(contextId)}`
-      const id = JSON.stringify(messageId)
+      const place = `"taskId":${jsonString(runId)},"contextId":${jsonString(contextId)}`
+      const id = jsonString(messageId)
       const result =
         version === '1.0'
           ? `{"artifactUpdate":{${place},"artifact":{"artifactId":${id},"parts":[{"text":${textJson}}]},"append":true}}`

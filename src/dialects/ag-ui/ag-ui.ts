@@ -5,6 +5,7 @@
 // first event of a stream is RUN_STARTED, everything that was opened is closed before RUN_FINISHED
 // and RUN_ERROR, nothing follows them, and a call is announced before any other event about it.
 
+import { jsonString } from '../../kit/json-string.ts'
 import { type EventData, outputCharsMax, type RunSpec } from '../../journal/event.ts'
 import { shownConversationIdOrNull } from '../../kit/conversation-id.ts'
 import { type Dialect, emit, endsStream, type Frame, inSequence, pingTiming, silent } from '../dialect.ts'
@@ -128,7 +129,7 @@ export function agUiDialect(options: AgUiDialectOptions = {}): Dialect<AgUiState
 
     encodeDelta(state, { seq, messageId, textJson }) {
       if (!state.started || state.text !== messageId || state.reasoning !== null || textJson === '""') return null
-      return `id: ${seq}\ndata: {"type":"TEXT_MESSAGE_CONTENT","messageId":${JSON.stringify(messageId)},"delta":${textJson}}\n\n`
+      return `id: ${seq}\ndata: {"type":"TEXT_MESSAGE_CONTENT","messageId":${jsonString(messageId)},"delta":${textJson}}\n\n`
     },
 
     keepAlive: () => ': c\n\n',

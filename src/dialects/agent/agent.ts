@@ -4,6 +4,7 @@
 // Pure: ids and times come from the journal. Timelines use the same fold, so a stream and
 // its timeline cannot differ. README.md beside this file has the mapping table.
 
+import { jsonString } from '../../kit/json-string.ts'
 import { isoTime } from '../../kit/clock.ts'
 import { defined } from '../../kit/defined.ts'
 import { wholeJson } from '../../kit/embedded-json.ts'
@@ -143,7 +144,7 @@ export const agentDialect: Dialect<AgentState> = {
   },
 
   encodeDelta(_state, { seq, messageId, textJson }) {
-    return `id: ${seq}\nevent: agent.delta\ndata: {"event":"agent.delta","data":{"id":${JSON.stringify(messageId)},"delta":${textJson},"role":"assistant"}}\n\n`
+    return `id: ${seq}\nevent: agent.delta\ndata: {"event":"agent.delta","data":{"id":${jsonString(messageId)},"delta":${textJson},"role":"assistant"}}\n\n`
   },
 
   keepAlive(nowMs) {

@@ -6,6 +6,7 @@
 // out those that were not asked for. Only `messages/partial`, which repeats the text so far, is not even
 // computed for other clients; it is the last frame of its event, so it moves no other one.
 
+import { jsonString } from '../../kit/json-string.ts'
 import type { EventData, EventOf, JsonValue } from '../../journal/event.ts'
 import { resultForModel } from '../../journal/tool-outcome.ts'
 import { shownConversationId } from '../../kit/conversation-id.ts'
@@ -279,8 +280,8 @@ export function langGraphDialect(options: LangGraphOptions = {}): Dialect<LangGr
     encodeDelta({ runId, threadId, messageId }, { seq, messageId: deltaMessageId, textJson }) {
       if (partials || messageId !== deltaMessageId) return null
       if (!wanted.has('messages-tuple')) return ''
-      const chunk = `{"type":"AIMessageChunk","id":${JSON.stringify(messageId)},"content":${textJson}}`
-      const place = `"run_id":${JSON.stringify(runId)},"thread_id":${JSON.stringify(threadId)}`
+      const chunk = `{"type":"AIMessageChunk","id":${jsonString(messageId)},"content":${textJson}}`
+      const place = `"run_id":${jsonString(runId)},"thread_id":${jsonString(threadId)}`
       return `id: ${seq}\nevent: messages\ndata: [${chunk},{${place},"langgraph_node":"${agentNode}","tags":[]}]\n\n`
     },
 

@@ -6,6 +6,7 @@
 // `polylog`, which clients ignore. A run that waits for its client ends one completion, and what
 // follows is the next completion, with an id and token counts of its own.
 
+import { jsonString } from '../../kit/json-string.ts'
 import { clientToolSource } from '../../journal/client-tool.ts'
 import type { EventData, JsonValue } from '../../journal/event.ts'
 import { addUsage, noUsage, usageOfStep, type UsageTotals } from '../../journal/usage.ts'
@@ -146,7 +147,7 @@ export function openAiChatDialect({ usage }: OpenAiChatOptions = {}): Dialect<Op
     encodeDelta(state, { seq, messageId, textJson }) {
       if (state.holdsText || !state.started || state.textMessageId !== messageId) return null
       const { created, model } = state
-      return `id: ${seq}\ndata: {"id":${JSON.stringify(idOf(state))},"object":"chat.completion.chunk","created":${created},"model":${JSON.stringify(model)},"choices":[{"index":0,"delta":{"content":${textJson}},"finish_reason":null}]}\n\n`
+      return `id: ${seq}\ndata: {"id":${jsonString(idOf(state))},"object":"chat.completion.chunk","created":${created},"model":${jsonString(model)},"choices":[{"index":0,"delta":{"content":${textJson}},"finish_reason":null}]}\n\n`
     },
 
     keepAlive: () => ': c\n\n',

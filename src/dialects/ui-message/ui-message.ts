@@ -6,6 +6,7 @@
 // start, so every part that was opened is closed before the stream ends, and a call is announced
 // before any other part about it. All parts of a run belong to one message: the run's id is its id.
 
+import { jsonString } from '../../kit/json-string.ts'
 import type { EventData } from '../../journal/event.ts'
 import { addUsage, isReported, noUsage, usageOfStep } from '../../journal/usage.ts'
 import { type Dialect, emit, endsStream, type Frame, inSequence, pingTiming, silent } from '../dialect.ts'
@@ -108,7 +109,7 @@ export function uiMessageDialect({
 
     encodeDelta({ open }, { seq, messageId, textJson }) {
       if (open === null || open.kind !== 'text' || open.id !== messageId) return null
-      return `id: ${seq}\ndata: {"type":"text-delta","id":${JSON.stringify(messageId)},"delta":${textJson}}\n\n`
+      return `id: ${seq}\ndata: {"type":"text-delta","id":${jsonString(messageId)},"delta":${textJson}}\n\n`
     },
 
     keepAlive: () => ': c\n\n',

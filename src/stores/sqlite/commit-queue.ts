@@ -150,12 +150,12 @@ export class CommitQueue {
   }
 
   /** An append that only adds events and changes no other row. */
-  appendDelta(row: TailRow, epoch: number, body: string, durable: boolean): Promise<unknown> {
+  appendDelta(row: TailRow, epoch: number, body: string, durable: boolean): Promise<void> {
     if (this.#refusal !== undefined) return Promise.reject(this.#refusal)
     const { runId, firstSeq, lastSeq } = row
     const values = [deltaMark, runId, epoch, firstSeq - 1, row.id, lastSeq, body]
     const effect = { type: 'append', runId, epoch, afterSeq: firstSeq - 1, lastSeq, body, releases: false } as const
-    return this.#enqueue({ values, durable, tailRows: [row], effect, isDelta: true })
+    return this.#enqueue({ values, durable, tailRows: [row], effect, isDelta: true }) as Promise<void>
   }
 
   /** `tailRows`: one if the command has a single result, or one for each entry if the result is a list. */

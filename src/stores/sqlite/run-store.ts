@@ -66,6 +66,20 @@ export function runStore(
     return { at, engine, lastSeq: first.length + events.length, body: bodyOf(events) }
   }
 
+  function appendDelta({ runId, afterSeq, epoch, events, durable }: RunWrite): Promise<void> {
+    try {
+      const tailRow = tailRowFor(runId, afterSeq, events) as TailRow
+      return queue.appendDelta(tailRow, epoch, bodyOf(events), durable)
+    } catch (error) {
+      return Promise.reject(error)
+    }
+  }
+
+  async function appendRows({ events, durable, ...rest }: RunWrite): Promise<void> {
+    const tailRow = tailRowFor(rest.runId, rest.afterSeq, events)
+    await queue.run('append', { ...rest, journal: journalPart(tailRow, events) }, durable, tailRow)
+  }
+
   return {
     async accept(input) {
       const { command, tailRow } = acceptCommand(input)
@@ -95,14 +109,9 @@ export function runStore(
       const result = await queue.run('changeQueued', command, true, tailRow)
       return 'outcome' in result ? undefined : result
     },
-    async append(input) {
-      const { events, durable, ...rest } = input
-      const tailRow = tailRowFor(input.runId, input.afterSeq, events)
-      if (tailRow !== undefined && changesNoRow(input)) {
-        await queue.appendDelta(tailRow, input.epoch, bodyOf(events), durable)
-        return
-      }
-      await queue.run('append', { ...rest, journal: journalPart(tailRow, events) }, durable, tailRow)
+    append(input) {
+      // Every delta takes this path, so it has no promise and no copy of its own.
+      return changesNoRow(input) && input.events.length > 0 ? appendDelta(input) : appendRows(input)
     },
     claim: ({ limit, offers = [], ...lease }) => write('claim', { ...leaseOf(lease), now: clock.now(), limit, offers }),
     unplaceableRuns: (limit) => write('unplaceableRuns', { now: clock.now(), leaseNow: clock.monotonic(), limit }),
