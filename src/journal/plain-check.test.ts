@@ -74,6 +74,7 @@ describe('the quick check', () => {
         spec,
       },
       'run.state': { from: 'queued', to: 'running', trigger: 'turn.started' },
+      'context.patch': { layer: 'session', patch: { conversationId: 'c' } },
       'step.started': { step: 1, messageId: 'm', model: 'demo/demo' },
       'message.done': { messageId: 'm', role: 'assistant', text: '', step: 1, state: 'active' },
       'step.done': {
@@ -105,7 +106,8 @@ describe('the quick check', () => {
       z.strictObject({}),
       z.string().default('x'),
       z.string().transform((value) => value),
-      z.record(z.string(), z.string()),
+      z.record(z.string().min(1), z.string()),
+      z.record(z.string(), z.string()).refine(() => true),
       z.union([z.string(), z.number()]),
     ]
     for (const schema of schemas)

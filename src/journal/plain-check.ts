@@ -3,6 +3,7 @@
 // quick check says no, the library decides.
 
 import type { z } from 'zod'
+import { json } from './json-value.ts'
 
 /**
  * True only if parsing the value would succeed and return an equal value with the same order of fields. False says nothing: the
@@ -16,6 +17,8 @@ type Definition = {
   shape?: Record<string, z.ZodType>
   catchall?: z.ZodType
   innerType?: z.ZodType
+  keyType?: z.ZodType
+  valueType?: z.ZodType
   element?: z.ZodType
   entries?: Record<string, string | number>
   values?: unknown[]
@@ -26,6 +29,7 @@ type Rule = { check: string; format?: string; minimum?: number; value?: unknown;
 const never: PlainCheck = () => false
 
 export function plainCheck(schema: z.ZodType): PlainCheck {
+  if (schema === json) return isSimpleJson
   const definition = schema._zod.def as unknown as Definition
   const rules = (definition.checks ?? []).map((check) => check._zod.def)
   switch (definition.type) {
@@ -33,6 +37,8 @@ export function plainCheck(schema: z.ZodType): PlainCheck {
       return rules.length === 0 && definition.catchall === undefined ? objectCheck(definition.shape ?? {}) : never
     case 'array':
       return rules.length === 0 ? arrayCheck(definition.element) : never
+    case 'record':
+      return rules.length === 0 && isAnyString(definition.keyType) ? recordCheck(definition.valueType) : never
     case 'string':
       return stringCheck(rules)
     case 'number':
@@ -56,6 +62,29 @@ export function plainCheck(schema: z.ZodType): PlainCheck {
 
 function innerCheck(schema: z.ZodType | undefined): PlainCheck {
   return schema === undefined ? never : plainCheck(schema)
+}
+
+/** Lists and objects are left to the schema, which copies them. */
+function isSimpleJson(value: unknown): boolean {
+  return typeof value === 'string' || typeof value === 'boolean' || value === null || Number.isFinite(value)
+}
+
+function isAnyString(schema: z.ZodType | undefined): boolean {
+  const definition = schema?._zod.def as unknown as Definition | undefined
+  return definition?.type === 'string' && (definition.checks ?? []).length === 0
+}
+
+function recordCheck(value: z.ZodType | undefined): PlainCheck {
+  const check = innerCheck(value)
+  return (record) => {
+    if (!isObject(record)) return false
+    for (const name in record) if (name === '__proto__' || !check(record[name])) return false
+    return true
+  }
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && Object.getPrototypeOf(value) === Object.prototype
 }
 
 function arrayCheck(element: z.ZodType | undefined): PlainCheck {
@@ -100,7 +129,7 @@ function objectCheck(shape: Record<string, z.ZodType>): PlainCheck {
   const checks = Object.values(shape).map(plainCheck)
   const isOptional = Object.values(shape).map(({ _zod }) => _zod.def.type === 'optional')
   return (value) => {
-    if (typeof value !== 'object' || value === null || Array.isArray(value)) return false
+    if (!isObject(value)) return false
     // The fields have to come in the order of the schema, so each is looked for after the one before it.
     let next = 0
     for (const name in value) {
@@ -108,7 +137,7 @@ function objectCheck(shape: Record<string, z.ZodType>): PlainCheck {
         if (isOptional[next] !== true) return false
         next += 1
       }
-      if (!(checks[next] as PlainCheck)((value as Record<string, unknown>)[name])) return false
+      if (!(checks[next] as PlainCheck)(value[name])) return false
       next += 1
     }
     while (isOptional[next] === true) next += 1

@@ -381,12 +381,12 @@ function closingEvents(
       messageId,
       finishReason: finish.reason,
       toolCalls: calls.length,
-      durationMs,
       ...defined({
         usage: finish.usage,
-        provider,
         costMicroUsd: modelTable.costOf(state.steps.at(-1)?.model ?? specOf(state).model, finish.usage),
       }),
+      durationMs,
+      ...defined({ provider }),
     },
   })
   return events

@@ -280,15 +280,18 @@ export class RunAcceptance {
           owner: request.owner,
           family: request.family,
           conversationId: conversation.id,
+          // In the order of the schema, so that the quick check of events takes them as they are.
+          ...defined({
+            newConversation: conversation.exists ? undefined : (true as const),
+            sessionId: request.sessionId,
+          }),
           userMessageId: runInput.userMessageId,
           input: runInput.input,
           ...defined({
             parts: runInput.parts,
-            newConversation: conversation.exists ? undefined : (true as const),
-            sessionId: request.sessionId,
+            trace: newRunTrace(this.dependencies),
             continuesHistory: runInput.userMessageId === null ? (true as const) : undefined,
             echo: request.echo,
-            trace: newRunTrace(this.dependencies),
           }),
           spec: runInput.supersedes === undefined ? spec : { ...spec, supersedes: runInput.supersedes },
         },
