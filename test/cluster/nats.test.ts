@@ -33,8 +33,8 @@ it('a run of another node is followed over NATS, also after NATS was restarted',
     await remote.waitFor(({ data }) => data.includes('two.'))
     const lagCount = async () =>
       Number(/^polylog_bus_lag_seconds_count (\d+)/m.exec((await b.call('GET', '/metrics')).text)?.[1])
-    // It came by a hint and not by the poll.
-    assert.ok((await lagCount()) > 0)
+    // Its hint came too. On a busy machine the poll may have been faster.
+    await until('a hint', async () => ((await lagCount()) > 0 ? true : undefined))
     await nats.restart()
     for (const server of [a, b])
       await until('a reconnect', () =>
