@@ -17,7 +17,12 @@ type Program = {
 }
 
 const programs = {
-  chromium: { names: ['chromium', 'chromium-browser', 'google-chrome'], packages: ['chromium'], how: 'install' },
+  chromium: {
+    // The same browser without windows comes first, because it takes a third less CPU time.
+    names: ['chromium-headless-shell', 'chromium', 'chromium-browser', 'google-chrome'],
+    packages: ['chromium-headless-shell'],
+    how: 'install',
+  },
   nginx: { names: ['nginx'], packages: ['nginx', 'nginx-common'], how: 'unpack' },
   caddy: { names: ['caddy'], packages: ['caddy'], how: 'unpack' },
   'nats-server': { names: ['nats-server'], packages: ['nats-server'], how: 'unpack' },
