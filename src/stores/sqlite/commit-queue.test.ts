@@ -4,36 +4,30 @@
 import assert from 'node:assert/strict'
 import { beforeEach, describe, test } from 'node:test'
 import { manualClock, type ManualClock } from '../../../test/support/manual-clock.ts'
+import { SimulatedWriter } from '../../../test/support/simulated-writer.ts'
 import { AppError } from '../../errors/app-error.ts'
-import { type CommandBatch, type Failure, toFailure, unpackCommand } from './commands.ts'
+import { type Failure, toFailure, unpackCommand } from './commands.ts'
 import { CommitQueue, type TailRow } from './commit-queue.ts'
 
 const gatherMs = 4
 const turn = () => new Promise((resolve) => setImmediate(resolve))
 
 let clock: ManualClock
-let sent: (CommandBatch | 'close')[]
+let writer: SimulatedWriter
+let sent: SimulatedWriter['sent']
 let stored: TailRow[]
 let folded: [string, number][]
 let heard: AppError[]
-let listeners: Map<string, (message: unknown) => void>
 let queue: CommitQueue
 
 beforeEach(() => {
   clock = manualClock()
-  sent = []
+  writer = new SimulatedWriter()
+  sent = writer.sent
   stored = []
   folded = []
   heard = []
-  listeners = new Map()
-  const writer = {
-    on(event: string, listener: (message: unknown) => void) {
-      listeners.set(event, listener)
-      return writer
-    },
-    postMessage: (request: CommandBatch | 'close') => sent.push(request),
-  }
-  queue = new CommitQueue(writer as never, {
+  queue = new CommitQueue(writer.asWriter, {
     gatherMs,
     clock,
     onError: (error) => void heard.push(error as AppError),
@@ -44,14 +38,10 @@ beforeEach(() => {
 })
 
 const place = (id: number, runId = 'r'): TailRow => ({ runId, id, firstSeq: id, lastSeq: id })
-const say = (message: object) => listeners.get('message')?.(message)
-const done = (reply: object = {}) => say({ type: 'done', failures: [], results: [], folded: [], ...reply })
+const say = (message: object) => writer.say(message)
+const done = (reply: object = {}) => writer.done(reply)
 const delta = (id: number, durable = false) => queue.appendDelta(place(id), 1, `body ${id}`, durable)
-const batchAt = (index: number): CommandBatch => {
-  const batch = sent[index]
-  assert.ok(batch !== undefined && batch !== 'close')
-  return batch
-}
+const batchAt = (index: number) => writer.batchAt(index)
 const bodies = (index: number) => batchAt(index).values.filter((value) => String(value).startsWith('body'))
 
 /** The first batch, with a delta of each of `runs` runs, is with the writer, and the time of gathering has begun. */
@@ -286,8 +276,8 @@ describe('a writer that dies', () => {
     const torn = delta(1, true)
     await turn()
     const waiting = delta(2)
-    listeners.get('error')?.(new Error('out of memory'))
-    listeners.get('exit')?.(1)
+    writer.emit('error', new Error('out of memory'))
+    writer.emit('exit', 1)
 
     for (const command of [torn, waiting, delta(3), queue.run('check', null)]) {
       await assert.rejects(command, { code: 'store_unavailable', message: /writer .*stopped.*acknowledged is safe/ })
@@ -329,7 +319,7 @@ describe('closing', () => {
     say({ type: 'closed' })
     await closed
     assert.equal(queue.close(), closed)
-    listeners.get('exit')?.(0)
+    writer.emit('exit', 0)
     assert.deepEqual(heard, [], 'a writer that ends after a close has not died')
   })
 

@@ -31,7 +31,7 @@ import {
   type WriterMessage,
   type WriterRequest,
 } from './commands.ts'
-import { type HotAccept, KnownRuns, runEffect, type RunEffect } from './hot-commands.ts'
+import { type HotAccept, KnownRuns, runEffect, type RunEffect, runIdOf } from './hot-commands.ts'
 import { commandsOf, type LoggedBatch, LoggedBatches } from './logged-batches.ts'
 
 export type Writer = Pick<Worker, 'on' | 'postMessage'>
@@ -327,7 +327,7 @@ export class CommitQueue {
       values,
       count: batch.length,
       tailIds: batch.flatMap(({ tailRows }) => tailRows[0]?.id ?? []),
-      changedRuns: batch.flatMap(({ isDelta, effect }) => (isDelta ? [] : runOf(effect))),
+      changedRuns: batch.flatMap(({ isDelta, effect }) => (isDelta || effect === undefined ? [] : runIdOf(effect))),
       isAcknowledged: false,
     }
     this.#unapplied.add(logged)
@@ -515,7 +515,7 @@ export class CommitQueue {
           const result = Array.isArray(value) ? value[at] : value
           if (row !== undefined && !hasStoredNothing(result)) this.#options.onStored(storedRow(row, result))
         }
-        if (this.#log !== undefined) this.#learn(pending.effect, value)
+        if (this.#log !== undefined) this.#known.learn(pending.effect, value)
         pending.resolve(value)
       } else {
         const error = fromFailure(failure)
@@ -523,16 +523,6 @@ export class CommitQueue {
         if (pending.effect !== undefined) this.#known.forget(pending.effect)
         pending.reject(error)
       }
-    }
-  }
-
-  /** Notes what the database did to the runs. A command that claims runs returns their rows. */
-  #learn(effect: RunEffect | undefined, value: unknown): void {
-    if (effect?.type === 'append') this.#known.executed(effect)
-    for (const one of Array.isArray(value) ? value : [value]) {
-      if (typeof one !== 'object' || one === null) continue
-      const row = 'run' in one ? one.run : one
-      if (isRunRow(row)) this.#known.read(row)
     }
   }
 
@@ -607,17 +597,8 @@ function valuesOf(batch: readonly Pending[]): CommandBatch['values'] {
   return batch.length === 1 ? (batch[0] as Pending).values : batch.flatMap(({ values }) => values)
 }
 
-function runOf(effect: RunEffect | undefined): string | [] {
-  if (effect === undefined) return []
-  return effect.type === 'append' ? effect.runId : effect.run.id
-}
-
 function accepted({ run }: HotAccept): { outcome: 'accepted'; run: RunRow } {
   return { outcome: 'accepted', run }
-}
-
-function isRunRow(value: unknown): value is RunRow {
-  return typeof value === 'object' && value !== null && 'leaseOwner' in value && 'epoch' in value
 }
 
 /** The row with the last seq that was stored: an accept that claims its run stores more events than one that does not. */

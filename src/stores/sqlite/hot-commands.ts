@@ -32,6 +32,10 @@ export type KnownAppend = {
 /** What a command does to the runs that the main thread knows. */
 export type RunEffect = HotAccept | KnownAppend
 
+export function runIdOf(effect: RunEffect): string {
+  return effect.type === 'append' ? effect.runId : effect.run.id
+}
+
 type Append = Commands['append']['takes']
 type Accept = Commands['accept']['takes']
 
@@ -136,8 +140,18 @@ export class KnownRuns {
     return body !== undefined && known?.epoch === epoch && known.lastSeq === afterSeq
   }
 
+  /** Notes what the database did to the runs. A command that claims runs returns their rows. */
+  learn(effect: RunEffect | undefined, result: unknown): void {
+    if (effect?.type === 'append') this.executed(effect)
+    for (const one of Array.isArray(result) ? (result as unknown[]) : [result]) {
+      if (typeof one !== 'object' || one === null) continue
+      const row: unknown = 'run' in one ? one.run : one
+      if (isRunRow(row)) this.read(row)
+    }
+  }
+
   /** The database has executed an append, or is certain to. */
-  executed({ runId, lastSeq, releases }: KnownAppend): void {
+  private executed({ runId, lastSeq, releases }: KnownAppend): void {
     if (releases) {
       this.#runs.delete(runId)
       this.#forgotten.delete(runId)
@@ -148,7 +162,7 @@ export class KnownRuns {
   }
 
   /** The database has returned the row of a run. */
-  read({ id, epoch, lastSeq, leaseOwner }: RunRow): void {
+  private read({ id, epoch, lastSeq, leaseOwner }: RunRow): void {
     this.#forgotten.delete(id)
     if (leaseOwner === null) this.#runs.delete(id)
     else this.#runs.set(id, { epoch, lastSeq })
@@ -156,7 +170,11 @@ export class KnownRuns {
 
   /** The database did not execute a command of the run: it decides about the run until that is claimed again. */
   forget(effect: RunEffect): void {
-    const runId = effect.type === 'accept' ? effect.run.id : effect.runId
+    const runId = runIdOf(effect)
     if (this.#runs.delete(runId)) this.#forgotten.add(runId)
   }
+}
+
+function isRunRow(value: unknown): value is RunRow {
+  return typeof value === 'object' && value !== null && 'leaseOwner' in value && 'epoch' in value
 }

@@ -8,9 +8,10 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, test } from 'node:test'
 import { acceptInput, claimNow } from '../../../test/contracts/store-fixtures.ts'
 import { manualClock, type ManualClock } from '../../../test/support/manual-clock.ts'
+import { SimulatedWriter } from '../../../test/support/simulated-writer.ts'
 import { AppError } from '../../errors/app-error.ts'
 import { CommandLog, hasLog, readLog } from './command-log.ts'
-import { type CommandBatch, type Commands, toFailure } from './commands.ts'
+import { type Commands, toFailure } from './commands.ts'
 import { CommitQueue, type TailRow } from './commit-queue.ts'
 
 const lineage = 5
@@ -19,12 +20,12 @@ const turn = () => new Promise((resolve) => setImmediate(resolve))
 let folder: string
 let file: string
 let clock: ManualClock
-let sent: (CommandBatch | 'close')[]
+let writer: SimulatedWriter
+let sent: SimulatedWriter['sent']
 let stored: [row: TailRow, body: string | undefined][]
 let applied: (readonly number[])[]
 let folded: [runId: string, lastSeq: number][]
 let mayLog: boolean
-let say: (message: object) => void
 let queue: CommitQueue
 let log: CommandLog
 
@@ -32,20 +33,13 @@ beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'polylog-logged-'))
   file = join(folder, 'polylog.db')
   clock = manualClock()
-  sent = []
+  writer = new SimulatedWriter()
+  sent = writer.sent
   stored = []
   applied = []
   folded = []
   mayLog = true
-  const listeners = new Map<string, (message: unknown) => void>()
-  const writer = {
-    on(event: string, listener: (message: unknown) => void) {
-      listeners.set(event, listener)
-      return writer
-    },
-    postMessage: (request: CommandBatch | 'close') => sent.push(request),
-  }
-  queue = new CommitQueue(writer as never, {
+  queue = new CommitQueue(writer.asWriter, {
     gatherMs: 0,
     clock,
     onError: () => {},
@@ -55,7 +49,6 @@ beforeEach(() => {
     openLog: (state) => (log = new CommandLog(file, state, clock)),
     mayLog: () => mayLog,
   })
-  say = (message) => listeners.get('message')?.(message)
   say({ type: 'ready', log: { lineage, applied: 0 } })
 })
 afterEach(() => rmSync(folder, { recursive: true, force: true }))
@@ -82,14 +75,11 @@ function accept(runId: string, changes: object = {}) {
 const delta = (runId: string, seq: number, epoch = 1) =>
   queue.appendDelta(tailRow(runId, queue.tailId(), seq), epoch, `${runId} ${seq}`, false)
 
-const done = (reply: object = {}) => say({ type: 'done', failures: [], results: [], folded: [], ...reply })
+const say = (message: object) => writer.say(message)
+const done = (reply: object = {}) => writer.done(reply)
 const failed = (more: object = {}) =>
   say({ type: 'failed', failure: toFailure(new AppError('store_unavailable', 'full')), ...more })
-const batchAt = (index: number): CommandBatch => {
-  const batch = sent[index]
-  assert.ok(batch !== undefined && batch !== 'close', `${index} of ${sent.length}`)
-  return batch
-}
+const batchAt = (index: number) => writer.batchAt(index)
 /** The events in a batch, as `run seq`. */
 const events = (index: number) =>
   batchAt(index)
