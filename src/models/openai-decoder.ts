@@ -23,7 +23,7 @@ import type { ProviderIdentity } from './provider-error.ts'
 
 /** The longest line of a stream, so that a provider that never ends a line cannot fill the memory. */
 const lineCharsMax = 8 * 1024 * 1024
-/** Chunks with more content are always parsed. */
+/** No template is made of a longer chunk. */
 const templateCharsMax = 4096
 /** The first chunk of an answer often names the role too. If later ones differ in more than their content, there is no use for a template. */
 const templatesMax = 3

@@ -122,7 +122,7 @@ export class LoggedBatches {
 export function commandsOf(batches: readonly LoggedBatch[]): { values: CommandBatch['values']; count: number } {
   const values: CommandBatch['values'] = []
   let count = 0
-  /** Where the last command of a run begins, if it is a delta. */
+  /** By run, the index at which its last command begins. Only runs whose last command is a delta. */
   const starts = new Map<string, number>()
   for (const { values: given, changedRuns } of batches) {
     let changes = 0
