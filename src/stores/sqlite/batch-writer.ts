@@ -42,6 +42,9 @@ import { workspaceHandlers } from './workspace-store.ts'
 /** Thrown to execute a batch again with savepoints. */
 const commandFailed = new Error('A command of the batch failed.')
 
+/** How many records of the log share a transaction at the start. Each transaction is synced. */
+const replayedTogether = 500
+
 export type BatchWriter = ReturnType<typeof batchWriter>
 
 /**
@@ -108,13 +111,15 @@ export function logState(db: DatabaseSync): LogState {
   return { lineage: value('log_lineage'), applied: value('log_applied') }
 }
 
-/** Executes the records of the log, each in a transaction. Returns how many commands were refused. */
+/** Executes the records of the log. Returns how many commands were refused. */
 function replay(db: DatabaseSync, records: readonly LogRecord[]): number {
   // Has its own memory of the runs, because recovery changes their rows after it.
   const executor = commandExecutor(db)
   let refused = 0
-  for (const { number, values } of records) {
-    const { failures } = executor.execute({ durable: true, values }, number)
+  for (let at = 0; at < records.length; at += replayedTogether) {
+    const together = records.slice(at, at + replayedTogether)
+    const values = together.flatMap((record) => record.values)
+    const { failures } = executor.execute({ durable: true, values }, together.at(-1)?.number)
     refused += failures.length
   }
   return refused
@@ -184,7 +189,7 @@ function commandExecutor(db: DatabaseSync) {
     },
   }
 
-  /** Throws if the whole batch was rolled back. `replayed`: the number of a log record that the batch is. */
+  /** Throws if the whole batch was rolled back. `replayed`: the number of the last log record in the batch, if it is from the log of a process that died. */
   function execute({ values, logged, needsLog = logged?.after }: CommandBatch, replayed?: number): BatchReply {
     if (needsLog !== undefined && logAppliedTo.get()?.['value'] !== needsLog) throw logGap()
     const isReplay = replayed !== undefined

@@ -160,9 +160,9 @@ describe('the log', () => {
       await append(log, 'x'.repeat(100_000))
       count += 1
     }
-    assert.equal(count, 10)
+    assert.equal(count, 20)
     assert.equal(log.isHalfFull, true)
-    assert.equal(numbers().length, 10)
+    assert.equal(numbers().length, 20)
     log.close(false)
   })
 

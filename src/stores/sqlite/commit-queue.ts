@@ -58,10 +58,14 @@ type Posted = { batch: Pending[] | undefined; logged: LoggedBatch[]; synced: boo
 
 const nothingPosted: Posted = { batch: undefined, logged: [], synced: false }
 
-/** How long a command may be in the log before it is sent to the database. */
-const applyMs = 100
-/** Bounds the time that the writer needs for them. */
-const unappliedMax = 4000
+/**
+ * How long a command may be in the log before it is sent to the database. What follows each other within this time shares a transaction, and
+ * the deltas of a run share a row.
+ */
+export const applyMs = 500
+/** These bound the time that the writer needs for them, and that a read waits for it. */
+const unappliedMax = 20_000
+const unappliedChangesMax = 500
 /** How long to wait after the database could not be written. */
 const applyRetryMs = 500
 
@@ -349,8 +353,9 @@ export class CommitQueue {
       resolve(value)
     }
     if (this.#sent === undefined) this.#tellAnswered()
-    const isMuch = this.#unapplied.commands > unappliedMax || this.#log?.isHalfFull === true
-    if (isMuch) this.#apply()
+    const { commands, changes } = this.#unapplied
+    const isMuch = commands > unappliedMax || changes > unappliedChangesMax
+    if (isMuch || this.#log?.isHalfFull === true) this.#apply()
     this.#applyAfter(applyMs)
     this.#next()
   }

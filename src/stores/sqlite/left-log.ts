@@ -8,7 +8,7 @@ import { openReader, openWriter } from './connection.ts'
 import { pendingMigrations } from './migrate.ts'
 import { lockFile, type ProcessLock } from './process-lock.ts'
 
-/** A running server applies its log every tenth of a second, unless it is very busy or cannot write. */
+/** A running server applies its log every half second, unless it is very busy or cannot write. */
 const serverMsMax = 10_000
 const pollMs = 20
 

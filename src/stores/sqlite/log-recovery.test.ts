@@ -78,6 +78,20 @@ const seqsOf = async (store: Store, runId: string) =>
   (await store.readEvents(runId, 0, 100)).events.map(({ seq }) => seq)
 
 describe('after a kill', () => {
+  test('a log of many records is there as a whole', async () => {
+    const store = await openWithLog(file)
+    const { run } = await store.accept(inConversation('r', 'c', 'absent', { claim: claimNow }))
+    const last = 1300
+    for (let seq = 2; seq <= last; seq += 1) await store.append(write(run, seq - 1, { events: deltas(seq, 1) }))
+    const copy = await killed('many')
+    assert.equal(unappliedRecords(copy), last)
+
+    const again = await open(copy)
+    const { events } = await again.readEvents('r', 0, 2 * last)
+    assert.deepEqual([events.length, events.at(-1)?.seq], [last, last])
+    assert.equal((await again.readRun('r'))?.lastSeq, last)
+  })
+
   test('every acknowledged command is there, at each moment of a run, and the run goes on', async () => {
     const store = await openWithLog(file)
     const { run } = await store.accept(

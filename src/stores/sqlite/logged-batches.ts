@@ -12,7 +12,7 @@ export type LoggedBatch = {
   /** The ids of its rows in the journal tail. */
   readonly tailIds: readonly number[]
   /** The run of each command that changes rows. Deltas only add events. */
-  readonly changedRuns: readonly string[]
+  changedRuns: readonly string[]
   /** Its callers know that it is stored. */
   isAcknowledged: boolean
 }
@@ -23,6 +23,7 @@ export class LoggedBatches {
   /** Those that are not with the writer. */
   #batches: LoggedBatch[] = []
   #commands = 0
+  #changes = 0
   /** The number of the last batch that is acknowledged, and of the last one among them that changes rows. */
   #acknowledged = 0
   #acknowledgedRows = 0
@@ -38,7 +39,7 @@ export class LoggedBatches {
 
   add(batch: LoggedBatch): void {
     this.#batches.push(batch)
-    this.#commands += batch.count
+    this.#count(batch, 1)
   }
 
   acknowledge(batch: LoggedBatch): void {
@@ -49,9 +50,10 @@ export class LoggedBatches {
 
   /** Its callers were told that it failed. Its number counts as applied in its turn, so that the batch is not executed at the next start. */
   drop(batch: LoggedBatch): void {
-    this.#commands -= batch.count
+    this.#count(batch, -1)
     batch.values = []
     batch.count = 0
+    batch.changedRuns = []
     this.acknowledge(batch)
   }
 
@@ -59,14 +61,19 @@ export class LoggedBatches {
   take(): LoggedBatch[] {
     const end = this.#batches.findIndex(({ isAcknowledged }) => !isAcknowledged)
     const taken = this.#batches.splice(0, end === -1 ? this.#batches.length : end)
-    this.#commands -= countOf(taken)
+    for (const batch of taken) this.#count(batch, -1)
     return taken
   }
 
   /** The writer could not execute them. */
   putBack(batches: readonly LoggedBatch[]): void {
     this.#batches = [...batches, ...this.#batches].sort((one, other) => one.number - other.number)
-    this.#commands += countOf(batches)
+    for (const batch of batches) this.#count(batch, 1)
+  }
+
+  #count({ count, changedRuns }: LoggedBatch, sign: 1 | -1): void {
+    this.#commands += sign * count
+    this.#changes += sign * changedRuns.length
   }
 
   /** The database has executed them, and all before them. */
@@ -90,6 +97,11 @@ export class LoggedBatches {
   /** How many commands are not with the writer. */
   get commands(): number {
     return this.#commands
+  }
+
+  /** How many of them change rows. */
+  get changes(): number {
+    return this.#changes
   }
 
   get isEmpty(): boolean {
@@ -149,8 +161,4 @@ export function commandsOf(batches: readonly LoggedBatch[]): { values: CommandBa
     }
   }
   return { values, count }
-}
-
-function countOf(batches: readonly LoggedBatch[]): number {
-  return batches.reduce((sum, { count }) => sum + count, 0)
 }

@@ -16,7 +16,7 @@ import { encodeEvent } from '../../journal/event-codec.ts'
 import { batchWriter, type BatchWriter, logState } from './batch-writer.ts'
 import type { CommandLog, LogRecord } from './command-log.ts'
 import { type CommandBatch, toFailure, type WriterMessage } from './commands.ts'
-import { CommitQueue } from './commit-queue.ts'
+import { applyMs, CommitQueue } from './commit-queue.ts'
 import { openReader, openWriter } from './connection.ts'
 import { journalReader } from './journal-reader.ts'
 import { JournalTails } from './journal-tails.ts'
@@ -260,7 +260,7 @@ async function play(steps: readonly Step[]): Promise<void> {
         if (isFree) track(live, live.acknowledged, write(live, { messages: [strayMessage], files: [] }))
         break
       case 'apply':
-        await clock.advance(100)
+        await clock.advance(applyMs)
         break
       case 'check':
         queue.run('check', null).catch(() => {})
