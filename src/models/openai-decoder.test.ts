@@ -111,6 +111,50 @@ test('any cut of the byte stream gives the same parts, with any line ends', () =
   )
 })
 
+test('contents are read as the parser of events reads them, whatever is between them and however they are cut', () => {
+  const often = <T>(usual: T, ...others: T[]) =>
+    fc.oneof({ arbitrary: fc.constant(usual), weight: 5 }, { arbitrary: fc.constantFrom(...others), weight: 1 })
+  const event = fc.record({
+    before: often('', 'event: x\n', ': note\n', 'id: 1\n\n', '\ufeff', 'data: \n'),
+    field: often('data: ', 'data:', 'data:  '),
+    content: fc.oneof(fc.constantFrom('a', '\n\n', 'data: ', '🌍', '"'), fc.string()),
+    end: often('\n\n', '\r\n\r\n', '\r\r', '\n\r\n', '\n', '\r', '\n\n\n', ''),
+    /** Where reads end besides the random cuts. */
+    cuts: fc.tuple(fc.boolean(), fc.boolean(), fc.boolean()),
+  })
+  const outcome = (reads: Buffer[]): unknown => {
+    const one = decoder()
+    const seen: ModelPart[] = []
+    try {
+      for (const read of reads) {
+        one.feed(read)
+        seen.push(...one.take())
+      }
+      one.end()
+      return [...seen, ...one.take()]
+    } catch (error) {
+      return [...seen, ...one.take(), (error as AppError).code]
+    }
+  }
+  fc.assert(
+    fc.property(fc.array(event, { maxLength: 8 }), fc.array(fc.nat(1000), { maxLength: 4 }), (events, cuts) => {
+      let text = ''
+      const places = [...cuts]
+      for (const { before, field, content, end, cuts: wanted } of events) {
+        for (const [index, piece] of [before, field + JSON.stringify(delta({ content })), end].entries()) {
+          if (wanted[index] === true) places.push(Buffer.byteLength(text))
+          text += piece
+        }
+      }
+      const bytes = Buffer.concat([Buffer.from(text), stream(finished('stop'), '[DONE]')])
+      const at = [...new Set(places.filter((place) => place < bytes.length))].sort((a, b) => a - b)
+      const reads = [0, ...at].map((start, index) => bytes.subarray(start, at[index] ?? bytes.length))
+      assert.deepEqual(outcome(reads), outcome([...bytes].map((byte) => Buffer.from([byte]))))
+    }),
+    { numRuns: 500 },
+  )
+})
+
 test('a stream that stops anywhere before its finish reason is incomplete', () => {
   const finishAt = answer.indexOf('"finish_reason":"tool_calls"')
   const finishFrame = answer.lastIndexOf('data: ', finishAt)

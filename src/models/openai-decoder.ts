@@ -27,6 +27,7 @@ const lineCharsMax = 8 * 1024 * 1024
 const templateCharsMax = 4096
 /** The first chunk of an answer often names the role too. If later ones differ in more than their content, there is no use for a template. */
 const templatesMax = 3
+const dataField = 'data: '
 /** Longer reasoning is shown, but not sent back. */
 const reasoningCharsMax = 8 * 1024 * 1024
 
@@ -78,6 +79,8 @@ export class OpenAiDecoder {
   #argumentChars = 0
   #reasoning: ReasoningFields = {}
   #reasoningChars = 0
+  /** All that came was parsed, and the next character begins an event. */
+  #isBetweenEvents = false
   #template: ContentTemplate | undefined
   #templates = 0
 
@@ -97,7 +100,11 @@ export class OpenAiDecoder {
   /** Throws if the stream is invalid; `take` still returns the parts before the error. */
   feed(bytes: Buffer): void {
     if (this.finished) return
-    this.#parser.feed(this.#text.write(bytes))
+    const text = this.#text.write(bytes)
+    const read = this.#isBetweenEvents ? this.#readContents(text) : 0
+    if (read === text.length) return
+    this.#parser.feed(read === 0 ? text : text.slice(read))
+    this.#isBetweenEvents = text.endsWith('\n\n')
     if (this.#overflown) throw malformedError(this.#identity, 'one line of its stream is longer than 8 MiB')
   }
 
@@ -139,6 +146,20 @@ export class OpenAiDecoder {
     const parts = this.#parts
     this.#parts = []
     return parts
+  }
+
+  /** Reads the events at the beginning of the text that fit the template. The parser would take most of the time of a token. Returns where it stopped. */
+  #readContents(text: string): number {
+    let at = 0
+    while (this.#template !== undefined && text.startsWith(dataField, at)) {
+      const end = text.indexOf('\n\n', at)
+      if (end === -1) break
+      const content = this.#template.contentOf(text.slice(at + dataField.length, end))
+      if (content === undefined) break
+      this.#content(content)
+      at = end + 2
+    }
+    return at
   }
 
   #event(data: string): void {
