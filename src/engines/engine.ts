@@ -26,6 +26,8 @@ export interface StepEngine {
   readonly name: string
   /** Same contract as `Model.stream`, but the engine also retries failures before the first part. */
   step(request: StepRequest, signal: AbortSignal): AsyncIterable<ModelPart[]>
+  /** A run with this spec is being stored, and its first step is likely to follow at once. Must not throw. */
+  prepare?(spec: RunSpec): void
 }
 
 export type TurnRequest = {

@@ -127,6 +127,8 @@ export interface Model {
    * provider had reported tokens.
    */
   stream(request: ModelRequest, signal: AbortSignal): AsyncIterable<ModelPart[]>
+  /** A request is likely to follow within milliseconds. Absent if there is nothing to prepare. */
+  prepare?(): void
 }
 
 /** A named set of settings that a request may choose. */

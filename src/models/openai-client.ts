@@ -10,6 +10,7 @@ import * as https from 'node:https'
 import { urlToHttpOptions } from 'node:url'
 import type { Clock } from '../kit/clock.ts'
 import type { Ids } from '../kit/ids.ts'
+import { EarlyConnection } from './early-connection.ts'
 import { usesProxies } from './kept-connections.ts'
 import type { Model, ModelPart, ModelRequest } from './model.ts'
 import { OpenAiDecoder } from './openai-decoder.ts'
@@ -52,7 +53,7 @@ export function createOpenAiClient(options: OpenAiClientOptions): Model {
   const { environment = {} } = options
   const transport = url.protocol === 'https:' ? https : http
   const target: Target = {
-    address: urlToHttpOptions(url),
+    address: addressOf(url),
     transport,
     // Idle connections are reused, because a TLS handshake takes longer than a short answer.
     agent: new transport.Agent({
@@ -79,8 +80,11 @@ export function createOpenAiClient(options: OpenAiClientOptions): Model {
     ids: options.ids,
     clock: options.clock,
   }
+  // An agent that asks a proxy for its connections makes them in its own way.
+  const early = usesProxies(environment) ? undefined : new EarlyConnection(target.agent, target.address)
   const settings = { provider: target.identity.provider, dropsReasoning: options.dropsReasoning === true }
   return {
+    prepare: () => early?.open(),
     stream(request, signal) {
       return {
         [Symbol.asyncIterator]: () => new Answer(target, request, toChatBody(request, base, settings), signal),
@@ -90,7 +94,7 @@ export function createOpenAiClient(options: OpenAiClientOptions): Model {
 }
 
 type Target = {
-  address: http.RequestOptions
+  address: Address
   transport: typeof http | typeof https
   agent: http.Agent | https.Agent
   identity: ProviderIdentity
@@ -98,6 +102,14 @@ type Target = {
   headers: readonly [name: string, value: string][]
   ids: Ids
   clock: Pick<Clock, 'now'>
+}
+
+type Address = { protocol: string; hostname: string; port: string | null; path: string }
+
+/** What a request needs of an address, and no more, because each request copies it. */
+function addressOf(url: URL): Address {
+  const { hostname } = urlToHttpOptions(url)
+  return { protocol: url.protocol, hostname: hostname ?? '', port: url.port || null, path: url.pathname + url.search }
 }
 
 /** Header names are the same in any case, and a list of pairs would send both. */
@@ -193,7 +205,8 @@ class Answer implements AsyncIterator<ModelPart[], undefined> {
     const sent = headers.flat()
     if (traceparent !== undefined) sent.push('traceparent', traceparent)
     sent.push('content-length', String(Buffer.byteLength(this.#body)))
-    const created = transport.request({ ...address, method: 'POST', agent, headers: sent })
+    const { protocol, hostname, port, path } = address
+    const created = transport.request({ protocol, hostname, port, path, method: 'POST', agent, headers: sent })
     // They are in the head now, and the list is kept with the options of the request.
     sent.length = 0
     const outgoing: Outgoing = Object.assign(created, { [answerOf]: this })

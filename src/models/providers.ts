@@ -20,6 +20,8 @@ export function createModels(options: ModelsOptions): Models {
   const providers = demoIsOn(options.demo, wanted, all) ? all : all.filter((provider) => provider.name !== 'demo')
   const names = providers.map((provider) => provider.name)
   const opened = new Map<string, Model>()
+  /** The model that was asked last, because it usually is the next one, too. */
+  let last: { resolved: string; model: Model } | undefined
 
   const find = (name: string): Provider | undefined => providers.find((provider) => provider.name === name)
 
@@ -83,6 +85,7 @@ export function createModels(options: ModelsOptions): Models {
       return asked === '' ? defaultModel : resolveWith(asked, defaultProvider)
     },
     open(resolved) {
+      if (last?.resolved === resolved) return last.model
       // Checked again, because the run may have been accepted under another configuration.
       const provider = find(resolveWith(resolved, defaultProvider).split('/', 1)[0] ?? '') ?? defaultProvider
       let model = opened.get(provider.name)
@@ -90,6 +93,7 @@ export function createModels(options: ModelsOptions): Models {
         model = provider.open()
         opened.set(provider.name, model)
       }
+      last = { resolved, model }
       return model
     },
     listed: () => usable.flatMap(({ name, listed }) => (listed ?? []).map((model) => `${name}/${model}`)),

@@ -290,3 +290,30 @@ describe('the first turn of a conversation', () => {
     })
   }
 })
+
+describe('the engine of a run', () => {
+  it('is told before the run is stored, so that it can open its connection meanwhile', async () => {
+    const order: string[] = []
+    const wrapStore = (store: Store): Store => ({
+      ...store,
+      accept: (input) => (order.push('accept'), store.accept(input)),
+    })
+    const prepare = ({ model }: RunSpec) => void order.push(`prepare ${model}`)
+    const answer: Answer = () => (order.push('ask'), says('Hello.'))
+    await withAnswers([answer], async (rig) => void (await ask(rig)), { wrapStore, prepare })
+    assert.deepEqual(order, ['prepare scripted/one', 'accept', 'ask'])
+  })
+
+  it('is not told if the run has to wait for another', async () => {
+    let told = 0
+    await withAnswers(
+      [(_, signal) => silence(signal)],
+      async (rig) => {
+        await rig.start({ conversationId: 'c' })
+        await rig.start({ conversationId: 'c' })
+        assert.equal(told, 1)
+      },
+      { prepare: () => void (told += 1) },
+    )
+  })
+})

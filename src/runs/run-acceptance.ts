@@ -214,6 +214,8 @@ export class RunAcceptance {
         slots += 1
         input.claim = lease
         input.start = immediateStart(input.events, spec, isFirstTurn, this.dependencies)
+        const engine = this.dependencies.engines.get(spec.engine)
+        if (behind === undefined && engine.kind === 'step') engine.prepare?.(spec)
       }
       const inputs = planned.map(({ input }) => input)
       const standsAlone = inputs.length === 1 && extra?.comparison === undefined

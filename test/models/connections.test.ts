@@ -107,6 +107,17 @@ for (const [name, { openaiClient, model, isDoneBeforeTheEnd }] of Object.entries
       })
     })
 
+    test('prepares a connection for the next request, if it can', async () => {
+      let connections = 0
+      const count = () => void (connections += 1)
+      provider.on('connection', count)
+      const client = open({})
+      client.prepare?.()
+      assert.equal(await answer(client), 'Hi')
+      provider.off('connection', count)
+      assert.equal(connections, 1)
+    })
+
     test('goes through a proxy if NODE_USE_ENV_PROXY is 1', async () => {
       assert.equal(await answer(open({ NODE_USE_ENV_PROXY: '1', HTTP_PROXY: addressOf(proxy) })), 'Hi')
       assert.equal(proxied, 1)

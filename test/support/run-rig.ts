@@ -58,6 +58,8 @@ export type Answer = (request: StepRequest, signal: AbortSignal) => AsyncIterabl
 
 export type RigOptions = {
   answer?: Answer
+  /** Called when a run is about to be stored that starts at once. */
+  prepare?: NonNullable<StepEngine['prepare']>
   tools?: Tool[]
   /** Runs use this engine instead of `answer`, which is its fallback. */
   turnEngine?: TurnEngine
@@ -92,7 +94,8 @@ export async function openRig(options: RigOptions = {}): Promise<Rig> {
   const bus = createProcessBus()
   const complaints: string[] = []
   const complain = (_details: object, message: string) => void complaints.push(message)
-  const engine: StepEngine = { kind: 'step', name: 'scripted', step: options.answer ?? (() => says('Hello.')) }
+  const { answer: step = () => says('Hello.'), prepare = () => {} } = options
+  const engine: StepEngine = { kind: 'step', name: 'scripted', step, prepare }
   const own = { ...agent, card: { ...agent.card, memory: options.memory ?? agent.card.memory } }
   const dependencies: RunDependencies = {
     store,

@@ -28,6 +28,13 @@ export function createLocalEngine(options: LocalEngineOptions): StepEngine {
   return {
     kind: 'step',
     name: 'local',
+    prepare(spec) {
+      try {
+        options.models.open(spec.model).prepare?.()
+      } catch {
+        // The step meets the same problem and reports it.
+      }
+    },
     step(step, signal) {
       const { spec, messages, tools, answer, toolChoice, traceparent } = step
       const model = options.models.open(spec.model)
