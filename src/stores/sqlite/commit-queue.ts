@@ -31,7 +31,8 @@ import {
   type WriterMessage,
   type WriterRequest,
 } from './commands.ts'
-import { type HotAccept, KnownRuns, runEffect, type RunEffect, runIdOf } from './hot-commands.ts'
+import { type HotAccept, KnownRuns, namesGiven, runEffect, type RunEffect, runIdOf, topicsOf } from './hot-commands.ts'
+import { KnownNames, type NamesGiven } from './known-names.ts'
 import { commandsOf, type LoggedBatch, LoggedBatches } from './logged-batches.ts'
 
 export type Writer = Pick<Worker, 'on' | 'postMessage'>
@@ -48,6 +49,10 @@ type Pending = {
   tailRows: readonly (TailRow | undefined)[]
   /** Undefined if the command changes no known run, or if it may change several. */
   effect: RunEffect | undefined
+  /** What the rows are about that it changes; see `topicsOf`. Empty if it has no effect that is known. */
+  topics: readonly string[]
+  /** Undefined if it gives no name to a conversation. */
+  names: NamesGiven | undefined
   /** It only adds events. */
   isDelta: boolean
   durable: boolean
@@ -56,6 +61,7 @@ type Pending = {
 /** What the writer is working on: a batch, if any, after batches from the log. */
 type Posted = { batch: Pending[] | undefined; logged: LoggedBatch[]; synced: boolean }
 
+const none: readonly string[] = []
 const nothingPosted: Posted = { batch: undefined, logged: [], synced: false }
 
 /**
@@ -110,6 +116,7 @@ export class CommitQueue {
   /** What the writer has, in order. It has at most one batch. */
   readonly #posted: Posted[] = []
   readonly #known = new KnownRuns()
+  readonly #names = new KnownNames()
   #log: CommandLog | undefined
   readonly #unapplied = new LoggedBatches()
   #applyTimer: Timer | undefined
@@ -159,7 +166,8 @@ export class CommitQueue {
     const { runId, firstSeq, lastSeq } = row
     const values = [deltaMark, runId, epoch, firstSeq - 1, row.id, lastSeq, body]
     const effect = { type: 'append', runId, epoch, afterSeq: firstSeq - 1, lastSeq, body, releases: false } as const
-    return this.#enqueue({ values, durable, tailRows: [row], effect, isDelta: true }) as Promise<void>
+    const pending = { values, durable, tailRows: [row], effect, topics: none, names: undefined, isDelta: true }
+    return this.#enqueue(pending) as Promise<void>
   }
 
   /** `tailRows`: one if the command has a single result, or one for each entry if the result is a list. */
@@ -172,7 +180,12 @@ export class CommitQueue {
     if (this.#refusal !== undefined) return Promise.reject(this.#refusal)
     const { json, texts } = packCommand(input)
     const values = [name, json, texts.length, ...texts]
-    const pending = { values, durable, tailRows, effect: runEffect(name, input), isDelta: false }
+    const effect = runEffect(name, input, (topic) => this.#names.isFree(topic))
+    const topics = effect === undefined ? none : topicsOf(name, input, this.#known)
+    const names = namesGiven(name, input)
+    // After its own effect is known, which may depend on a name that is free until now.
+    if (names !== undefined) this.#names.queued(names)
+    const pending = { values, durable, tailRows, effect, topics, names, isDelta: false }
     return this.#enqueue(pending) as Promise<Commands[Name]['gives']>
   }
 
@@ -191,16 +204,21 @@ export class CommitQueue {
     return this.#unapplied.isApplied
   }
 
-  /** True if the database has every row that was acknowledged. Deltas change no row. */
-  get isReadable(): boolean {
-    return this.#unapplied.isReadable
+  /** A query has found that no conversation has this name. Call it in the turn of the query. */
+  nameIsFree(topic: string): void {
+    this.#names.lookedUp(topic)
   }
 
-  /** Resolves when the database has every row that is acknowledged now. Rejects if it cannot be written. */
-  readable(): Promise<void> {
-    if (this.isReadable) return Promise.resolve()
+  /** True if the database has every row that was acknowledged, or every row about a topic (see `topicsOf`). Deltas change no row. */
+  isReadable(about?: string): boolean {
+    return this.#unapplied.isReadable(about)
+  }
+
+  /** Resolves when the database has the rows that are acknowledged now. Rejects if it cannot be written. */
+  readable(about?: string): Promise<void> {
+    if (this.isReadable(about)) return Promise.resolve()
     if (this.#refusal !== undefined && this.#closed === undefined) return Promise.reject(this.#refusal)
-    const readable = this.#unapplied.readable()
+    const readable = this.#unapplied.readable(about)
     this.#apply()
     return readable
   }
@@ -218,10 +236,11 @@ export class CommitQueue {
     return this.#closed.promise
   }
 
-  #enqueue({ values, durable, tailRows, effect, isDelta }: Omit<Pending, 'resolve' | 'reject'>): Promise<unknown> {
+  #enqueue(command: Omit<Pending, 'resolve' | 'reject'>): Promise<unknown> {
+    const { values, durable, tailRows, effect, topics, names, isDelta } = command
     if (durable) this.#durable = true
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ values, resolve, reject, tailRows, effect, isDelta, durable })
+      this.#waiting.push({ values, resolve, reject, tailRows, effect, topics, names, isDelta, durable })
       if (this.#sent === undefined || (this.#isSyncing && isDelta && !durable)) this.#sendSoon()
     })
   }
@@ -332,6 +351,8 @@ export class CommitQueue {
       count: batch.length,
       tailIds: batch.flatMap(({ tailRows }) => tailRows[0]?.id ?? []),
       changedRuns: batch.flatMap(({ isDelta, effect }) => (isDelta || effect === undefined ? [] : runIdOf(effect))),
+      topics: batch.flatMap(({ topics }) => topics),
+      names: batch.flatMap(({ names }) => (names === undefined ? [] : [names])),
       isAcknowledged: false,
     }
     this.#unapplied.add(logged)
@@ -499,7 +520,10 @@ export class CommitQueue {
   }
 
   #wereApplied(logged: readonly LoggedBatch[]): void {
-    for (const { tailIds } of logged) this.#options.onApplied?.(tailIds)
+    for (const { tailIds, names } of logged) {
+      this.#options.onApplied?.(tailIds)
+      for (const given of names) this.#names.settled(given)
+    }
     this.#unapplied.wereApplied(logged)
     if (this.#unapplied.hasReaders) this.#apply()
     if (!this.#unapplied.isEmpty) this.#applyAfter(applyMs)
@@ -511,6 +535,7 @@ export class CommitQueue {
     const failed = new Map(failures)
     // Promises settle in the order of the batch, so a caller sees earlier commands settled first.
     for (const [index, pending] of sent.entries()) {
+      if (pending.names !== undefined) this.#names.settled(pending.names)
       const failure = failed.get(index)
       if (failure === undefined) {
         const value = values.get(index) ?? null
@@ -548,8 +573,9 @@ export class CommitQueue {
     }
     if (batch !== undefined) {
       this.#sent = undefined
-      for (const { effect, reject } of batch) {
+      for (const { effect, names, reject } of batch) {
         if (effect !== undefined) this.#known.forget(effect)
+        if (names !== undefined) this.#names.settled(names)
         reject(error)
       }
       this.#tellAnswered()

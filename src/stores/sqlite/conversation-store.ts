@@ -6,6 +6,7 @@ import { contactNotFound } from '../contact-store.ts'
 import type { ConversationRow, ConversationStore, NewConversation } from '../conversation-store.ts'
 import type { ConversationCommands, Handlers } from './commands.ts'
 import type { Row } from './connection.ts'
+import { nameTopic } from './known-names.ts'
 import type { PartAccess } from './part-access.ts'
 import { readPage } from './row-page.ts'
 import { unfinished } from './run-rows.ts'
@@ -33,12 +34,25 @@ function toConversation(row: Row): ConversationRow {
   }
 }
 
-export function conversationStore({ db, read, write }: PartAccess): ConversationStore {
+export function conversationStore({ db, read, write, isReadable, nameIsFree }: PartAccess): ConversationStore {
   const reader = conversationReader(db)
+
+  async function findConversationByName(owner: string, name: string): Promise<ConversationRow | undefined> {
+    const topic = nameTopic(owner, name)
+    const query = () => {
+      const row = reader.byName(owner, name)
+      if (row === undefined) nameIsFree(topic)
+      return row
+    }
+    const row = await read(query, topic)
+    // Its name is not the only thing about it that may have changed.
+    return row === undefined || isReadable(row.id) ? row : await read(query, row.id)
+  }
+
   return {
     createConversation: async (row) => void (await write('createConversation', row)),
-    readConversation: (id) => read(() => reader.read(id)),
-    findConversationByName: (owner, name) => read(() => reader.byName(owner, name)),
+    readConversation: (id) => read(() => reader.read(id), id),
+    findConversationByName,
     newestUnnamedConversation: (owner) => read(() => reader.newestUnnamed(owner)),
     listConversations: (owner, page) => read(() => reader.list(owner, page)),
     listConversationsByLastMessage: (owner, page) => read(() => reader.listByLastMessage(owner, page)),

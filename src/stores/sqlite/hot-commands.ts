@@ -1,12 +1,14 @@
 // Which commands can be acknowledged from the log, before the database has executed them: those whose
-// result is certain. They are the acceptance of a run in a new conversation, and the appends of a run
-// whose epoch and last seq the main thread knows. Everything else is executed first.
+// result is certain. They are the acceptance of a run in a new conversation, if its name is known to be
+// free, and the appends of a run whose epoch and last seq the main thread knows. Everything else is
+// executed first.
 //
 // The knowledge is exact, because only one process uses the database, all its commands take the same
 // queue, and nothing but a claim changes the epoch of a run that has not ended.
 
 import type { RunRow } from '../run-store.ts'
 import type { CommandName, Commands } from './commands.ts'
+import { nameTopic, type NamesGiven } from './known-names.ts'
 import { releasesRun } from './run-change.ts'
 
 export type HotAccept = {
@@ -39,12 +41,69 @@ export function runIdOf(effect: RunEffect): string {
 type Append = Commands['append']['takes']
 type Accept = Commands['accept']['takes']
 
-/** Undefined if the command is no append, and its result depends on more than the known runs. */
-export function runEffect<Name extends CommandName>(name: Name, input: Commands[Name]['takes']): RunEffect | undefined {
+/** Undefined if the command is no append, and its result depends on more than the known runs and names. */
+export function runEffect<Name extends CommandName>(
+  name: Name,
+  input: Commands[Name]['takes'],
+  isFree: (name: string) => boolean,
+): RunEffect | undefined {
   if (name === 'append') return appendEffect(input as Append)
-  if (name === 'accept') return acceptEffect(input as Accept)
+  if (name === 'accept') return acceptEffect(input as Accept, isFree)
   return undefined
 }
+
+/** The names that the command may give to a conversation; undefined if it gives none. */
+export function namesGiven<Name extends CommandName>(
+  name: Name,
+  input: Commands[Name]['takes'],
+): NamesGiven | undefined {
+  switch (name) {
+    case 'accept':
+      return namesOfAccept(input as Accept)
+    case 'createConversation': {
+      const { owner, name: given } = input as Commands['createConversation']['takes']
+      return given === undefined ? undefined : [nameTopic(owner, given)]
+    }
+    case 'acceptAll':
+    case 'importRun':
+      return 'any'
+    default:
+      return undefined
+  }
+}
+
+function namesOfAccept({ run, conversation }: Accept): string[] | undefined {
+  const { name = null, alias } = conversation ?? {}
+  if (name === null && alias === undefined) return undefined
+  return [name, alias].flatMap((given) => (given == null ? [] : nameTopic(run.owner, given)))
+}
+
+/**
+ * What the rows are about that the command changes: its run, the conversation of the run, and the names that it gives. Queries that are about
+ * something else need not wait for it.
+ */
+export function topicsOf<Name extends CommandName>(
+  name: Name,
+  input: Commands[Name]['takes'],
+  known: KnownRuns,
+): string[] {
+  if (name === 'accept') {
+    const { run } = input as Accept
+    const topics = [run.id, ...(namesOfAccept(input as Accept) ?? [])]
+    if (run.conversationId !== null) topics.push(run.conversationId)
+    return topics
+  }
+  if (name !== 'append') return [everyTopic]
+  const { runId, messages = [] } = input as Append
+  const conversationId = known.conversationOf(runId)
+  if (conversationId === undefined) return [everyTopic]
+  const topics = conversationId === null ? [runId] : [runId, conversationId]
+  for (const message of messages) if (message.conversationId !== conversationId) topics.push(message.conversationId)
+  return topics
+}
+
+/** Stands for all topics. */
+export const everyTopic = '*'
 
 /** Any other field of an append refers to rows that may be missing, or that others change too. */
 const hotFields: ReadonlySet<string> = new Set([
@@ -71,16 +130,19 @@ function isHot(input: Append): boolean {
   return input.messages?.some(({ parts }) => parts !== undefined) !== true
 }
 
-function acceptEffect(input: Accept): HotAccept | undefined {
+function acceptEffect(input: Accept, isFree: (name: string) => boolean): HotAccept | undefined {
   const { run, conversation, claim, journal, start, messages, files = [] } = input
   if (claim === null || journal === null || input.idempotency !== null || input.expectBehind !== null) return undefined
   if (input.reuse !== undefined || input.share !== undefined || input.held !== undefined) return undefined
   if (input.joinTurnOf !== undefined || input.cancelEarlier !== undefined || input.blobs !== undefined) return undefined
   if (files.length > 0 || messages.some(({ parts }) => parts !== undefined)) return undefined
   if ((conversation === null) !== (run.conversationId === null)) return undefined
-  // A conversation without a name has an id that was just made.
-  const isNew = conversation?.expect === 'absent' && conversation.name === null && conversation.alias === undefined
-  if (conversation !== null && !isNew) return undefined
+  if (conversation !== null) {
+    const { expect, name, alias } = conversation
+    // The id of a conversation that is not there yet was just made.
+    if (expect !== 'absent' || alias !== undefined) return undefined
+    if (name !== null && !isFree(nameTopic(run.owner, name))) return undefined
+  }
   return {
     type: 'accept',
     slots: claim.slots,
@@ -117,7 +179,7 @@ function acceptedRow({ run, attempt, journal, start }: Accept, claim: NonNullabl
 
 /** The runs that are claimed and have not ended, as the main thread knows them. */
 export class KnownRuns {
-  readonly #runs = new Map<string, { epoch: number; lastSeq: number }>()
+  readonly #runs = new Map<string, { epoch: number; lastSeq: number; conversationId: string | null }>()
   /** Runs that are no longer known, and may still have a slot. */
   readonly #forgotten = new Set<string>()
 
@@ -126,12 +188,18 @@ export class KnownRuns {
     if (effect.type === 'accept') {
       const { run, slots } = effect
       if (slots !== undefined && this.#runs.size + this.#forgotten.size >= slots) return false
-      this.#runs.set(run.id, { epoch: run.epoch, lastSeq: run.lastSeq })
+      const { id, epoch, lastSeq, conversationId } = run
+      this.#runs.set(id, { epoch, lastSeq, conversationId })
       return true
     }
     if (!this.isCertain(effect)) return false
     this.executed(effect)
     return true
+  }
+
+  /** Undefined if the run is not known. */
+  conversationOf(runId: string): string | null | undefined {
+    return this.#runs.get(runId)?.conversationId
   }
 
   /** Whether the append is certain to succeed. */
@@ -162,10 +230,10 @@ export class KnownRuns {
   }
 
   /** The database has returned the row of a run. */
-  private read({ id, epoch, lastSeq, leaseOwner }: RunRow): void {
+  private read({ id, epoch, lastSeq, leaseOwner, conversationId }: RunRow): void {
     this.#forgotten.delete(id)
     if (leaseOwner === null) this.#runs.delete(id)
-    else this.#runs.set(id, { epoch, lastSeq })
+    else this.#runs.set(id, { epoch, lastSeq, conversationId })
   }
 
   /** The database did not execute a command of the run: it decides about the run until that is claimed again. */

@@ -3,6 +3,8 @@
 
 import type { AppError } from '../../errors/app-error.ts'
 import { type CommandBatch, deltaLength, deltaMark, deltasMark } from './commands.ts'
+import { everyTopic } from './hot-commands.ts'
+import type { NamesGiven } from './known-names.ts'
 
 export type LoggedBatch = {
   readonly number: number
@@ -13,6 +15,10 @@ export type LoggedBatch = {
   readonly tailIds: readonly number[]
   /** The run of each command that changes rows. Deltas only add events. */
   changedRuns: readonly string[]
+  /** What the rows are about that it changes; see `topicsOf`. */
+  topics: readonly string[]
+  /** The names that its commands may give to conversations. */
+  readonly names: readonly NamesGiven[]
   /** Its callers know that it is stored. */
   isAcknowledged: boolean
 }
@@ -24,9 +30,10 @@ export class LoggedBatches {
   #batches: LoggedBatch[] = []
   #commands = 0
   #changes = 0
-  /** The number of the last batch that is acknowledged, and of the last one among them that changes rows. */
+  /** The number of the last batch that is acknowledged, of the last one among them that changes rows, and by what these rows are about. */
   #acknowledged = 0
   #acknowledgedRows = 0
+  readonly #acknowledgedTopics = new Map<string, number>()
   /** The database has the log up to this number. */
   #applied = 0
   #readers: Reader[] = []
@@ -46,6 +53,8 @@ export class LoggedBatches {
     batch.isAcknowledged = true
     this.#acknowledged = Math.max(this.#acknowledged, batch.number)
     if (batch.changedRuns.length > 0) this.#acknowledgedRows = Math.max(this.#acknowledgedRows, batch.number)
+    // Batches with changes are acknowledged in the order of their numbers.
+    for (const topic of batch.topics) this.#acknowledgedTopics.set(topic, batch.number)
   }
 
   /** Its callers were told that it failed. Its number counts as applied in its turn, so that the batch is not executed at the next start. */
@@ -54,6 +63,7 @@ export class LoggedBatches {
     batch.values = []
     batch.count = 0
     batch.changedRuns = []
+    batch.topics = []
     this.acknowledge(batch)
   }
 
@@ -82,11 +92,13 @@ export class LoggedBatches {
     const readers = this.#readers
     this.#readers = readers.filter(({ number }) => number > this.#applied)
     for (const { number, resolve } of readers) if (number <= this.#applied) resolve()
+    for (const [topic, number] of this.#acknowledgedTopics)
+      if (number <= this.#applied) this.#acknowledgedTopics.delete(topic)
   }
 
-  /** Resolves when the database has every row that is acknowledged now. */
-  readable(): Promise<void> {
-    const number = this.#acknowledgedRows
+  /** Resolves when the database has every row that is acknowledged now, or every row about a topic. */
+  readable(about?: string): Promise<void> {
+    const number = this.#lastChange(about)
     return new Promise((resolve, reject) => this.#readers.push({ number, resolve, reject }))
   }
 
@@ -121,9 +133,15 @@ export class LoggedBatches {
     return this.#applied === this.#acknowledged
   }
 
-  /** True if the database has every row that was acknowledged. Deltas change no row. */
-  get isReadable(): boolean {
-    return this.#applied >= this.#acknowledgedRows
+  /** True if the database has every row that was acknowledged, or every row about a topic. Deltas change no row. */
+  isReadable(about?: string): boolean {
+    return this.#applied >= this.#lastChange(about)
+  }
+
+  /** The number of the last acknowledged batch that changes rows about the topic. 0 if the database has it. */
+  #lastChange(about: string | undefined): number {
+    if (about === undefined) return this.#acknowledgedRows
+    return Math.max(this.#acknowledgedTopics.get(about) ?? 0, this.#acknowledgedTopics.get(everyTopic) ?? 0)
   }
 }
 

@@ -283,6 +283,19 @@ const inConversation = {
 }
 
 describe('the writer', () => {
+  test('has all about a run when it has executed the last batch about it, and not before', async () => {
+    await accept('r1')
+    await clock.advance(applyMs)
+    await accept('r2')
+    assert.deepEqual([queue.isReadable('r1'), queue.isReadable('r2'), queue.isReadable('r3')], [false, false, true])
+    done()
+    assert.deepEqual([queue.isReadable('r1'), queue.isReadable('r2')], [true, false])
+    void queue.readable('r2')
+    await turn()
+    done()
+    assert.equal(queue.isReadable('r2'), true)
+  })
+
   test('gets the commands of the log in front of the next batch that needs it', async () => {
     await accept('r1')
     await delta('r1', 2)
@@ -315,7 +328,7 @@ describe('the writer', () => {
     done()
     await second
     await delta('r1', 2)
-    assert.deepEqual([queue.isReadable, queue.isApplied], [true, false], 'deltas change no row')
+    assert.deepEqual([queue.isReadable(), queue.isApplied], [true, false], 'deltas change no row')
   })
 
   test('gets what came while it executed others half a second later, also if nothing follows', async () => {

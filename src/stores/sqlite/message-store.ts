@@ -40,12 +40,12 @@ export function messageStore({ db, read, write }: PartAccess): MessageStore {
   return {
     readMessage: (id) => read(() => reader.read(id)),
     messageBeginnings: (ids, chars) => read(() => reader.beginnings(ids, chars)),
-    listMessages: (conversationId, page) => read(() => reader.list(conversationId, page)),
-    allMessages: (conversationId, filter) => read(() => reader.all(conversationId, filter)),
-    pageOfAllMessages: (conversationId, page) => read(() => reader.pageOfAll(conversationId, page)),
+    listMessages: (conversationId, page) => read(() => reader.list(conversationId, page), conversationId),
+    allMessages: (conversationId, filter) => read(() => reader.all(conversationId, filter), conversationId),
+    pageOfAllMessages: (conversationId, page) => read(() => reader.pageOfAll(conversationId, page), conversationId),
     setMessageStates: async (states) => void (await write('setMessageStates', states)),
     historyBefore: (conversationId, beforeRunId, limit, beforeMessageId) =>
-      read(() => reader.historyBefore(conversationId, beforeRunId, limit, beforeMessageId)),
+      read(() => reader.historyBefore(conversationId, beforeRunId, limit, beforeMessageId), conversationId),
   }
 }
 

@@ -7,10 +7,14 @@ import type { CommandName, Commands } from './commands.ts'
 export type PartAccess = {
   db: DatabaseSync
   /**
-   * Runs a query that sees every acknowledged write. Errors of the database become AppErrors; a closed store is
-   * `store_unavailable`.
+   * Runs a query that sees every acknowledged write, or every one about a topic: the id of a run or of a conversation, or a name of one
+   * (`nameTopic`). Errors of the database become AppErrors; a closed store is `store_unavailable`.
    */
-  read<T>(query: () => T): Promise<T>
+  read<T>(query: () => T, about?: string): Promise<T>
+  /** Whether a query about the topic would see every acknowledged write now. */
+  isReadable(about: string): boolean
+  /** A query has found that no conversation has this name (`nameTopic`). Call it in the turn of the query. */
+  nameIsFree(topic: string): void
   /** Like `read`, but does not see what only the log has. */
   readCommitted<T>(query: () => T): Promise<T>
   /** Runs a command in the writer thread. Its changes are synced to disk when the promise resolves, unless `durable` is false. */

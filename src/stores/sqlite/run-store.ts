@@ -132,7 +132,7 @@ export function runStore(
       read(() => {
         const run = runs.read(runId)
         return run === undefined ? undefined : current(run)
-      }),
+      }, runId),
     readLastSeqs: (runIds) =>
       read(() => {
         const found = new Map<string, number>()
@@ -148,7 +148,7 @@ export function runStore(
         return { rows: rows.map(current), more }
       }),
     listOpenRuns: (limit) => read(() => runs.allOpen(limit).map(current)),
-    openRuns: (conversationId) => read(() => runs.open(conversationId).map(current)),
+    openRuns: (conversationId) => read(() => runs.open(conversationId).map(current), conversationId),
     findIdempotent: (owner, route, key) =>
       read(() => {
         const found = runs.idempotent(owner, route, key)

@@ -96,9 +96,9 @@ function storeOf(
   const db = openReader(file)
   let closing: Promise<void> | undefined
 
-  async function read<T>(query: () => T): Promise<T> {
+  async function read<T>(query: () => T, about?: string): Promise<T> {
     // The reading connection does not see what only the log has.
-    if (!queue.isReadable) await queue.readable()
+    if (!queue.isReadable(about)) await queue.readable(about)
     return await readCommitted(query)
   }
 
@@ -114,6 +114,8 @@ function storeOf(
   const access: PartAccess = {
     db,
     read,
+    isReadable: (about) => queue.isReadable(about),
+    nameIsFree: (topic) => queue.nameIsFree(topic),
     readCommitted,
     write: async (name, input, durable) => queue.run(name, input, durable),
   }
