@@ -45,10 +45,17 @@ import { uiChatRoutes } from './ui-chat/ui-chat-routes.ts'
 import { usageRoutes } from './usage-v1/usage-routes.ts'
 import type { Server, Services } from './routes.ts'
 
+export type RouteSettings = {
+  version: string
+  withConsole: boolean
+  /** Makes the OpenAPI document of all routes. */
+  apiDocument: () => Promise<object>
+}
+
 export async function registerRoutes(
   server: Server,
   services: Services,
-  { version, withConsole }: { version: string; withConsole: boolean },
+  { version, withConsole, apiDocument }: RouteSettings,
 ): Promise<void> {
   chatRoute(server, services)
   resumeChatRoute(server, services)
@@ -89,7 +96,7 @@ export async function registerRoutes(
   mcpRoute(server, services, version)
   a2aRoutes(server, services, version)
   langGraphRoutes(server, services, version)
-  operationRoutes(server, services, version)
+  operationRoutes(server, services, { version, apiDocument })
   overviewRoute(server, services)
   referencePage(server)
   if (withConsole) await consoleRoutes(server)

@@ -1,17 +1,8 @@
 // Builds the Fastify server from the services; the caller makes it listen. Everything that
 // applies to every request is set up here: authentication, limits, headers, errors.
 
-import cors from '@fastify/cors'
-import rateLimit from '@fastify/rate-limit'
-import swagger from '@fastify/swagger'
-import Fastify, { type FastifyBaseLogger, LogController, type FastifyRequest } from 'fastify'
-import {
-  jsonSchemaTransform,
-  jsonSchemaTransformObject,
-  serializerCompiler,
-  validatorCompiler,
-  type ZodTypeProvider,
-} from 'fastify-type-provider-zod'
+import Fastify, { type FastifyBaseLogger, LogController, type FastifyRequest, type RouteOptions } from 'fastify'
+import { serializerCompiler, validatorCompiler, type ZodTypeProvider } from 'fastify-type-provider-zod'
 import { AppError } from '../errors/app-error.ts'
 import { type RequestActivity, withActivity } from '../kit/activity.ts'
 import { parseTraceparent, traceparentText } from '../kit/tracer.ts'
@@ -25,7 +16,6 @@ import { FailedLogins } from './failed-logins.ts'
 import { answerClientError, createHttpServer, type SocketLimits } from './http-server.ts'
 import { acceptJson } from './json-body.ts'
 import { type RateCounter, rateLimitStore, RateWindows, rateWindowMs } from './rate-windows.ts'
-import { type ApiDocument, describeApi } from './openapi/describe-api.ts'
 import { drainBytesMax, drainMs, installIntake } from './request-intake.ts'
 import { registerRoutes } from './register-routes.ts'
 import { RequestLog } from './request-log.ts'
@@ -83,6 +73,14 @@ export async function buildServer(options: ServerOptions): Promise<Server> {
     // Close only idle connections: app/lifecycle.ts ends the streams before, and closes connections that remain after.
     forceCloseConnections: 'idle',
     routerOptions: { maxParamLength: 512 },
+    // Given here too, because otherwise Fastify loads its own compilers, with ajv, and then does not use them. Its types
+    // know only compilers of JSON Schema.
+    schemaController: {
+      compilersFactory: {
+        buildValidator: () => validatorCompiler as never,
+        buildSerializer: () => serializerCompiler as never,
+      },
+    },
   }).withTypeProvider<ZodTypeProvider>()
   server.setValidatorCompiler(validatorCompiler)
   server.setSerializerCompiler(serializerCompiler)
@@ -108,7 +106,8 @@ export async function buildServer(options: ServerOptions): Promise<Server> {
   })
   server.addHook('onRequest', setSecurityHeaders)
   if (options.corsOrigins.length > 0) await allowOrigins(server, options.corsOrigins)
-  await registerApiDocument(server, options)
+  const routes: RouteOptions[] = []
+  server.addHook('onRoute', (route) => void routes.push(route))
 
   const rates = options.sharedRates
   const failedLogins = new FailedLogins(services.clock, options.rateLimitPerMinute, rates)
@@ -133,6 +132,7 @@ export async function buildServer(options: ServerOptions): Promise<Server> {
     done()
   })
   if (options.rateLimitPerMinute > 0) {
+    const { default: rateLimit } = await import('@fastify/rate-limit')
     await server.register(rateLimit, {
       max: options.rateLimitPerMinute,
       store: rateLimitStore(rates ?? new RateWindows(services.clock)),
@@ -168,7 +168,15 @@ export async function buildServer(options: ServerOptions): Promise<Server> {
     done()
   })
 
-  await registerRoutes(server, services, { version: options.version, withConsole: options.console })
+  await registerRoutes(server, services, {
+    version: options.version,
+    withConsole: options.console,
+    apiDocument: async () => {
+      const { createApiDocument } = await import('./openapi/api-document.ts')
+      const loginRequired = services.settings.authMode === 'required'
+      return await createApiDocument(routes, { version: options.version, publicPaths, loginRequired })
+    },
+  })
   return server
 }
 
@@ -176,6 +184,7 @@ export async function buildServer(options: ServerOptions): Promise<Server> {
 const unreadUploads = 8
 
 async function allowOrigins(server: Server, origins: readonly string[]): Promise<void> {
+  const { default: cors } = await import('@fastify/cors')
   await server.register(cors, {
     origin: origins.includes('*') ? true : [...origins],
     methods: ['GET', 'POST', 'PATCH', 'DELETE'],
@@ -209,34 +218,6 @@ async function allowOrigins(server: Server, origins: readonly string[]): Promise
     maxAge: 600,
     // An OPTIONS request of something else than a browser gets the same answer, and not an error that is no JSON.
     strictPreflight: false,
-  })
-}
-
-async function registerApiDocument(
-  server: Server,
-  { services, version }: Pick<ServerOptions, 'services' | 'version'>,
-): Promise<void> {
-  const loginRequired = services.settings.authMode === 'required'
-  await server.register(swagger, {
-    openapi: {
-      openapi: '3.1.0',
-      info: {
-        title: 'Polylog',
-        version: version,
-        license: { name: 'MIT', identifier: 'MIT' },
-        description:
-          'Runs AI agents: one durable journal per run, read in any wire dialect, live, resumed or replayed.',
-      },
-      components: {
-        securitySchemes: {
-          bearer: { type: 'http', scheme: 'bearer' },
-          apiKey: { type: 'apiKey', in: 'header', name: 'X-API-Key' },
-        },
-      },
-    },
-    transform: jsonSchemaTransform,
-    transformObject: (document) =>
-      describeApi(jsonSchemaTransformObject(document) as ApiDocument, { publicPaths, loginRequired }),
   })
 }
 

@@ -4,7 +4,11 @@ import { z } from 'zod'
 import { isoTime } from '../../kit/clock.ts'
 import { errorBody, type Server, type Services } from '../routes.ts'
 
-export function operationRoutes(server: Server, services: Services, version: string): void {
+export function operationRoutes(
+  server: Server,
+  services: Services,
+  { version, apiDocument }: { version: string; apiDocument: () => Promise<object> },
+): void {
   const { health, readiness, tools, models, metrics, clock, engineStates } = services
 
   server.get(
@@ -109,9 +113,15 @@ export function operationRoutes(server: Server, services: Services, version: str
     async (_request, reply) => reply.header('content-type', metrics.contentType).send(await metrics.text()),
   )
 
-  let openApi: Buffer | undefined
+  let openApi: Promise<Buffer> | undefined
   server.get('/openapi.json', { schema: { hide: true } }, async (_request, reply) => {
-    openApi ??= Buffer.from(JSON.stringify(server.swagger()))
-    return await reply.header('content-type', 'application/json; charset=utf-8').send(openApi)
+    openApi ??= apiDocument()
+      .then((document) => Buffer.from(JSON.stringify(document)))
+      .catch((error: unknown) => {
+        // The next request tries again.
+        openApi = undefined
+        throw error
+      })
+    return await reply.header('content-type', 'application/json; charset=utf-8').send(await openApi)
   })
 }
