@@ -366,7 +366,7 @@ async function composeParts(
         sharedDirs: config.sharedDirs,
       },
     },
-    authenticator: createAuthenticator(config.auth, { clock, storedKeys }),
+    authenticator: await createAuthenticator(config.auth, { clock, storedKeys }),
     log,
     version,
     jsonBodyBytes: config.limits.jsonBodyBytes,

@@ -3,8 +3,9 @@
 // to do it.
 
 import { fstatSync, writeSync } from 'node:fs'
+import { createRequire } from 'node:module'
 import { type DestinationStream, type Logger, type LoggerOptions, pino, stdTimeFunctions } from 'pino'
-import pretty from 'pino-pretty'
+import type PinoPretty from 'pino-pretty'
 import type { LogLevel } from './config.ts'
 
 export type Log = Logger
@@ -78,6 +79,8 @@ export function createLog(options: {
     formatters: { level: (label) => ({ level: label }) },
   }
   if (destination.isTTY !== true) return pino(settings, destination)
+  // Loaded here, because it takes two dozen files and most servers do not log to a terminal.
+  const pretty = createRequire(import.meta.url)('pino-pretty') as typeof PinoPretty
   const readable = pretty({
     colorize: true,
     sync: true,

@@ -21,8 +21,9 @@ const nothing: AuthSettings = {
 const clock = manualClock()
 const nowSeconds = Math.floor(clock.now() / 1000)
 
-function authenticate(settings: Partial<AuthSettings>, headers: Record<string, string>) {
-  return createAuthenticator({ ...nothing, ...settings }, { clock }).authenticate(headers)
+async function authenticate(settings: Partial<AuthSettings>, headers: Record<string, string>) {
+  const authenticator = await createAuthenticator({ ...nothing, ...settings }, { clock })
+  return await authenticator.authenticate(headers)
 }
 
 function bearer(token: string) {
@@ -136,7 +137,7 @@ test('sub must be a non-empty string', async () => {
 
 test('exp and nbf are judged by the clock that was handed in', async () => {
   const moving = manualClock()
-  const authenticator = createAuthenticator({ ...nothing, jwtSecret: secret }, { clock: moving })
+  const authenticator = await createAuthenticator({ ...nothing, jwtSecret: secret }, { clock: moving })
   const token = await signed({ sub: 'ann', nbf: nowSeconds + 10, exp: nowSeconds + 20 })
 
   await refused(authenticator.authenticate(bearer(token)), 'unauthorized')
@@ -250,7 +251,7 @@ test('a token that names no key is tried with every key that fits', async () => 
 })
 
 test('the keys are fetched once, and not for each request', async () => {
-  const authenticator = createAuthenticator({ ...nothing, jwksUrl }, { clock })
+  const authenticator = await createAuthenticator({ ...nothing, jwksUrl }, { clock })
   const token = await signed({ sub: 'ann' }, keys.ES256.privateKey, { alg: 'ES256', kid: 'ES256' })
   const fetchesBefore = keyFetches
 

@@ -1,28 +1,18 @@
 // Authentication: finds the user of a request. A wrong credential is refused in both modes,
-// because continuing as another user would hide the mistake. The algorithms are pinned:
-// HS256 only with the shared secret, public-key algorithms only with the published keys, so
-// that an attacker can never use a public key as a shared secret.
+// because continuing as another user would hide the mistake.
 
 import { createHash, timingSafeEqual } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
-import { createRemoteJWKSet, decodeProtectedHeader, errors, jwtVerify, type JWTVerifyOptions } from 'jose'
 import { AppError } from '../errors/app-error.ts'
 import { isApiKeyText } from '../kit/api-key.ts'
 import type { Caller } from '../kit/caller.ts'
 import type { Clock } from '../kit/clock.ts'
+import type { JwtSettings } from './jwt-verifier.ts'
 
 export type AuthMode = 'open' | 'required'
 
-export type AuthSettings = {
+export type AuthSettings = JwtSettings & {
   readonly mode: AuthMode
-  /** The shared secret for HS256. */
-  readonly jwtSecret: string | null
-  readonly jwksUrl: string | null
-  /** Not checked if null; the same holds for the audience. */
-  readonly jwtIssuer: string | null
-  readonly jwtAudience: string | null
-  /** Should stay false: a token without `exp` never expires, so a leaked one stays valid for ever. */
-  readonly allowTokensWithoutExp: boolean
   /** SHA-256 of the key (lower-case hex) → user. */
   readonly apiKeys: ReadonlyMap<string, string>
 }
@@ -41,10 +31,6 @@ export interface Authenticator {
 export const userCharsMax = 200
 export const anonymous = 'anonymous'
 
-// Passed to jose as `algorithms`. Without it the token itself would choose how it is verified.
-const sharedSecretAlgorithms = ['HS256']
-const publicKeyAlgorithms = ['RS256', 'ES256', 'EdDSA']
-
 export function hasAuthSecret(auth: AuthSettings): boolean {
   return auth.jwtSecret !== null || auth.jwksUrl !== null || auth.apiKeys.size > 0
 }
@@ -55,13 +41,13 @@ export type AuthenticatorDependencies = {
   storedKeys?: { find(key: string): Promise<string | undefined> }
 }
 
-export function createAuthenticator(
+export async function createAuthenticator(
   auth: AuthSettings,
   { clock, storedKeys }: AuthenticatorDependencies,
-): Authenticator {
+): Promise<Authenticator> {
   const findSetKey = apiKeyFinder(auth.apiKeys)
   const findApiKey = async (key: string) => findSetKey(key) ?? (await storedKeys?.find(key))
-  const verifyJwt = jwtVerifier(auth, clock)
+  const verifyJwt = await openJwtVerifier(auth, clock)
   // Without a configured secret, credentials are ignored in open mode: many front ends send placeholder keys.
   const checksCredentials = hasAuthSecret(auth) || auth.mode === 'required'
 
@@ -117,90 +103,15 @@ function apiKeyFinder(apiKeys: ReadonlyMap<string, string>): (key: string) => st
   }
 }
 
-function jwtVerifier(auth: AuthSettings, clock: Clock): (token: string) => Promise<string> {
-  const secret = auth.jwtSecret === null ? null : new TextEncoder().encode(auth.jwtSecret)
-  const publishedKeys = auth.jwksUrl === null ? null : createRemoteJWKSet(new URL(auth.jwksUrl))
-
-  async function verify(token: string): Promise<unknown> {
-    const options: JWTVerifyOptions = {
-      currentDate: new Date(clock.now()),
-      ...(auth.allowTokensWithoutExp ? {} : { requiredClaims: ['exp'] }),
-      ...(auth.jwtIssuer === null ? {} : { issuer: auth.jwtIssuer }),
-      ...(auth.jwtAudience === null ? {} : { audience: auth.jwtAudience }),
+/** The library that checks tokens is loaded only if tokens are accepted. */
+async function openJwtVerifier(auth: JwtSettings, clock: Clock): Promise<(token: string) => Promise<string>> {
+  if (auth.jwtSecret === null && auth.jwksUrl === null) {
+    return async () => {
+      throw unauthorized('The API key is not known to this server.')
     }
-    const isShared = decodeProtectedHeader(token).alg?.startsWith('HS') === true
-    if (secret !== null && isShared) {
-      return (await jwtVerify(token, secret, { ...options, algorithms: sharedSecretAlgorithms })).payload.sub
-    }
-    if (publishedKeys !== null) {
-      const pinned = { ...options, algorithms: publicKeyAlgorithms }
-      try {
-        const verified = await jwtVerify(
-          token,
-          (header, input) => publishedKeys(header, input).catch(rethrowKeyError),
-          pinned,
-        )
-        return verified.payload.sub
-      } catch (error) {
-        if (!(error instanceof errors.JWKSMultipleMatchingKeys)) throw error
-        // The token names no key and several match: try each of them.
-        for await (const key of error) {
-          try {
-            return (await jwtVerify(token, key, pinned)).payload.sub
-          } catch (wrong) {
-            if (!(wrong instanceof errors.JWSSignatureVerificationFailed)) throw wrong
-          }
-        }
-        throw new errors.JWSSignatureVerificationFailed()
-      }
-    }
-    throw new errors.JOSEAlgNotAllowed('there is no key for this kind of algorithm')
   }
-
-  return async (token) => {
-    if (secret === null && publishedKeys === null) throw unauthorized('The API key is not known to this server.')
-    let subject: unknown
-    try {
-      subject = await verify(token)
-    } catch (error) {
-      if (error instanceof AppError) throw error
-      throw unauthorized(refusalMessage(error), error)
-    }
-    // Stores replace half a character, so that different users would be one.
-    if (typeof subject !== 'string' || subject.trim() === '' || !subject.isWellFormed()) {
-      throw unauthorized('The token has no usable sub claim, which must be the user as a non-empty string.')
-    }
-    return subject
-  }
-}
-
-/** If no key matches, the token is wrong. Any other error means that the keys could not be fetched. */
-function rethrowKeyError(error: unknown): never {
-  if (
-    error instanceof errors.JWKSNoMatchingKey ||
-    error instanceof errors.JWKSMultipleMatchingKeys ||
-    error instanceof errors.JOSENotSupported
-  ) {
-    throw error
-  }
-  throw new AppError(
-    'auth_unavailable',
-    'The keys to check logins with cannot be fetched at the moment; try again soon.',
-    {
-      cause: error,
-    },
-  )
-}
-
-function refusalMessage(error: unknown): string {
-  if (error instanceof errors.JWTExpired) return 'The token has expired; get a new one.'
-  if (error instanceof errors.JWTClaimValidationFailed && error.claim === 'exp' && error.reason === 'missing')
-    return 'The token has no exp claim, so it would never expire; get one that does.'
-  if (error instanceof errors.JWTClaimValidationFailed)
-    return `The claim ${error.claim} of the token is not accepted here.`
-  if (error instanceof errors.JOSEAlgNotAllowed)
-    return 'The token is signed with an algorithm that is not accepted here.'
-  return 'The token or API key is not valid.'
+  const { createJwtVerifier } = await import('./jwt-verifier.ts')
+  return createJwtVerifier(auth, clock)
 }
 
 function unauthorized(message: string, cause?: unknown): AppError {
