@@ -3,11 +3,10 @@
 // after the check. Redirects are not followed, and no cookies or credentials are sent.
 
 import { lookup as resolveName } from 'node:dns/promises'
-import * as http from 'node:http'
-import * as https from 'node:https'
 import { isIP } from 'node:net'
 import { AppError } from '../errors/app-error.ts'
 import type { Clock } from '../kit/clock.ts'
+import { nodeHttp, nodeHttps } from '../kit/node-http.ts'
 import { isPrivateAddress } from '../kit/private-address.ts'
 import type { AllowedHosts } from './allowed-hosts.ts'
 import type { NewFile } from './new-file.ts'
@@ -63,7 +62,7 @@ function download(url: URL, address: string, options: UrlFetcherOptions): Promis
   const { bytesMax, clock, timeoutMs = timeoutMsDefault } = options
   const { promise, resolve, reject } = Promise.withResolvers<NewFile>()
   const family = isIP(address)
-  const request = (url.protocol === 'https:' ? https : http).get(url, {
+  const request = (url.protocol === 'https:' ? nodeHttps : nodeHttp).get(url, {
     // A new connection each time: a pooled one could belong to another address of the same name.
     agent: false,
     headers: { accept: '*/*', 'accept-encoding': 'identity', 'user-agent': 'polylog' },

@@ -2,11 +2,12 @@
 // of connections, and the reply to bytes that are not HTTP. None of these limits applies to
 // a response: a stream may stay open for days.
 
-import { createServer, type RequestListener, type Server as HttpServer, STATUS_CODES } from 'node:http'
+import type { RequestListener, Server as HttpServer } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { AppError } from '../errors/app-error.ts'
 import { statusOfErrorCode } from '../errors/status.ts'
+import { nodeHttp } from '../kit/node-http.ts'
 import { plainBody } from './error-body.ts'
 import { waitForContinue } from './request-intake.ts'
 
@@ -29,7 +30,7 @@ const headersMax = 200
 
 export function createHttpServer(listener: RequestListener, limits: SocketLimits): HttpServer {
   const { headersTimeoutMs, requestTimeoutMs, connectionsMax } = limits
-  const server = createServer(
+  const server = nodeHttp.createServer(
     {
       headersTimeout: headersTimeoutMs,
       requestTimeout: requestTimeoutMs,
@@ -67,7 +68,7 @@ export function answerClientError(
   const status = statusOfErrorCode(error.code)
   const body = JSON.stringify(plainBody(error))
   const head = [
-    `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
+    `HTTP/1.1 ${status} ${nodeHttp.STATUS_CODES[status]}`,
     'content-type: application/json; charset=utf-8',
     `content-length: ${Buffer.byteLength(body)}`,
     'connection: close',

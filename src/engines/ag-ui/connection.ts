@@ -2,10 +2,10 @@
 // steps, so that the turn is in the journal before the first byte of the request is sent, and
 // a server that cannot be reached is known before that.
 
-import * as http from 'node:http'
-import * as https from 'node:https'
+import type * as http from 'node:http'
 import { AppError } from '../../errors/app-error.ts'
 import type { Clock } from '../../kit/clock.ts'
+import { nodeHttp, nodeHttps } from '../../kit/node-http.ts'
 
 const connectMs = 10_000
 /** An error body is read only for its reason. */
@@ -44,7 +44,7 @@ export class Connection {
     signal.throwIfAborted()
     const { url, headers, clock } = target
     const isSecure = url.protocol === 'https:'
-    const request = (isSecure ? https : http).request(url, {
+    const request = (isSecure ? nodeHttps : nodeHttp).request(url, {
       method: 'POST',
       agent: false,
       headers: {
