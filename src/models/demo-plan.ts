@@ -151,22 +151,30 @@ const searchForm = new RegExp(
 
 const recipient = '(?:o[unc]_[\\w-]+|[\\w.+-]+@[\\w-]+(?:\\.[\\w-]+)+|[\\w-]+)'
 
+/** Every form has this word. The forms are compiled when a message has it, because compiling them takes longer than most answers. */
+const feishuWord = /feishu|飞书/iu
+let feishuForms: RE2JS[] | undefined
+
 // Several of their parts can match the same spaces, which would backtrack, so they run in RE2, whose time is linear.
-const feishuForms = [
-  linear(`\\bsend\\s+(?<message>.+?)\\s+to\\s+(?<id>${recipient})\\s+(?:on|via|in|through|by|with)\\s+feishu`, 'is'),
-  linear(`\\bfeishu\\b.*?\\bto\\s+(?<id>${recipient})\\s*(?:saying|that says|:|,)?\\s+(?<message>.+)`, 'is'),
-  linear(`飞书(?:消息|信息)?(?:给|到)\\s*(?<id>${recipient})\\s*(?:说)?[:\uff1a,\uff0c\\s]*(?<message>.+)`, 's'),
-  linear(
-    `给\\s*(?<id>${recipient})\\s*(?:发送|发)(?:一条|个|条)?飞书(?:消息|信息)?[:\uff1a,\uff0c说\\s]*(?<message>.+)`,
-    's',
-  ),
-]
+function compileFeishuForms(): RE2JS[] {
+  return [
+    linear(`\\bsend\\s+(?<message>.+?)\\s+to\\s+(?<id>${recipient})\\s+(?:on|via|in|through|by|with)\\s+feishu`, 'is'),
+    linear(`\\bfeishu\\b.*?\\bto\\s+(?<id>${recipient})\\s*(?:saying|that says|:|,)?\\s+(?<message>.+)`, 'is'),
+    linear(`飞书(?:消息|信息)?(?:给|到)\\s*(?<id>${recipient})\\s*(?:说)?[:\uff1a,\uff0c\\s]*(?<message>.+)`, 's'),
+    linear(
+      `给\\s*(?<id>${recipient})\\s*(?:发送|发)(?:一条|个|条)?飞书(?:消息|信息)?[:\uff1a,\uff0c说\\s]*(?<message>.+)`,
+      's',
+    ),
+  ]
+}
 
 function linear(pattern: string, flags: 'is' | 's'): RE2JS {
   return RE2JS.compile(pattern, RE2JS.DOTALL | (flags === 'is' ? RE2JS.CASE_INSENSITIVE : 0))
 }
 
 function readFeishu(text: string): { recipientId: string; message: string } | undefined {
+  if (!feishuWord.test(text)) return undefined
+  feishuForms ??= compileFeishuForms()
   for (const form of feishuForms) {
     const found = form.matcher(text)
     if (!found.find()) continue
