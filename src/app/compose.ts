@@ -182,7 +182,7 @@ async function composeParts(
     feedHints.connect(cluster)
   }
   const bus = openLiveBus(cluster, store, clock, metrics.bus)
-  const engines = openEngines(config, {
+  const engines = await openEngines(config, {
     catalogue,
     models,
     environment,

@@ -6,10 +6,8 @@ import { CircuitBreaker, withBreaker } from '../engines/circuit-breaker.ts'
 import { createEngineRouter } from '../engines/engine-router.ts'
 import type { Engines, EngineState, TurnEngine } from '../engines/engine.ts'
 import { createLocalEngine } from '../engines/local/local-engine.ts'
-import { createOpenclawEngine, openclawUrl } from '../engines/openclaw/openclaw-engine.ts'
 import type { Clock } from '../kit/clock.ts'
 import type { Ids } from '../kit/ids.ts'
-import { createOpenAiClient } from '../models/openai-client.ts'
 import type { Models } from '../models/model.ts'
 import type { Config } from './config.ts'
 import { RemoteAgents } from './remote-agents.ts'
@@ -33,7 +31,7 @@ export type OpenEngines = {
   states(): { name: string; state: EngineState }[]
 }
 
-export function openEngines(config: Config, dependencies: EngineDependencies): OpenEngines {
+export async function openEngines(config: Config, dependencies: EngineDependencies): Promise<OpenEngines> {
   const { catalogue, models, environment, clock, onRetry } = dependencies
   const local = createLocalEngine({
     models,
@@ -44,7 +42,7 @@ export function openEngines(config: Config, dependencies: EngineDependencies): O
     onRetry,
   })
   const remoteAgents = new RemoteAgents({ catalogue, environment, clock })
-  const openclaw = openOpenclaw(config, dependencies)
+  const openclaw = await openOpenclaw(config, dependencies)
   const router = createEngineRouter({
     local,
     others: openclaw === undefined ? [] : [openclaw.engine],
@@ -65,12 +63,19 @@ export function openEngines(config: Config, dependencies: EngineDependencies): O
   }
 }
 
-/** Undefined if this server has no gateway. If it refuses the WebSocket, the engine asks it over HTTP, as a chat completion. */
-function openOpenclaw(
+/**
+ * Undefined if this server has no gateway; then its code is not loaded. If the gateway refuses the WebSocket, the engine asks it over
+ * HTTP, as a chat completion.
+ */
+async function openOpenclaw(
   { openclawUrl: url, openclawToken: token }: Config,
   { clock, ids, version }: EngineDependencies,
-): { engine: TurnEngine; breaker: CircuitBreaker } | undefined {
+): Promise<{ engine: TurnEngine; breaker: CircuitBreaker } | undefined> {
   if (url === null) return undefined
+  const [{ createOpenclawEngine, openclawUrl }, { createOpenAiClient }] = await Promise.all([
+    import('../engines/openclaw/openclaw-engine.ts'),
+    import('../models/openai-client.ts'),
+  ])
   const breaker = new CircuitBreaker(clock)
   const chatCompletions = createOpenAiClient({
     baseUrl: `${openclawUrl(url, 'http')}/v1`,

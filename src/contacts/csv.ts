@@ -3,7 +3,6 @@
 // piece of the file, so that a large file does not block the event loop.
 
 import { Readable } from 'node:stream'
-import { parse } from 'csv-parse'
 import { AppError } from '../errors/app-error.ts'
 import { nextTurn } from '../kit/turns.ts'
 import type { ContactDraft, FileEntry } from './contact-draft.ts'
@@ -74,6 +73,8 @@ function entryOf(plan: ColumnPlan, row: Row, index: number, line: number, limits
 type Row = { ok: true; cells: string[]; line: number } | { ok: false; reason: string; line: number }
 
 async function* rows(text: string, delimiter: string, limits: CsvLimits): AsyncGenerator<Row> {
+  // Loaded with the first file, because most servers read none.
+  const { parse } = await import('csv-parse')
   let unclosed: Row | undefined
   const parser = parse({
     delimiter,
