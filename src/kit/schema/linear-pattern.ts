@@ -25,8 +25,26 @@ export type PatternResult =
   | { ok: true; pattern: LinearPattern; cost: number }
   | { ok: false; reason: string; cost: number }
 
+/**
+ * The results that a schema still uses. Compiling is expensive, and the schemas of agents repeat the same few patterns. Only
+ * weak references, because a compiled pattern grows with the texts that it is used on.
+ */
+const inUse = new Map<string, WeakRef<PatternResult>>()
+const inUseMax = 100
+
 export function linearPattern(source: string, options: { ignoreCase?: boolean } = {}): PatternResult {
   if (source.length > patternCharsMax) return refused(`is longer than ${patternCharsMax} characters`, 0)
+  const key = `${options.ignoreCase === true ? 'i' : ' '}${source}`
+  const known = inUse.get(key)?.deref()
+  if (known !== undefined) return known
+  const result = compilePattern(source, options)
+  const [oldest] = inUse.size < inUseMax ? [] : inUse.keys()
+  if (oldest !== undefined) inUse.delete(oldest)
+  inUse.set(key, new WeakRef(result))
+  return result
+}
+
+function compilePattern(source: string, options: { ignoreCase?: boolean }): PatternResult {
   let cost = 0
   let program: RE2JS
   try {
