@@ -115,9 +115,18 @@ function nameOf({ file, database }: TestRun): string {
   return database === 'postgres' ? `${file} (postgres)` : file
 }
 
+/** Loaded by servers with certain settings or requests only. */
+const loadedLater = [
+  './src/http/jwt-verifier.ts',
+  './src/http/openapi/api-document.ts',
+  './src/engines/openclaw/openclaw-engine.ts',
+  './src/cli/program.ts',
+]
+
 /** A server that a test kills does not write its cache; this process ends by itself. */
 async function fillCompileCache(): Promise<void> {
-  const load = "await import('./src/app/compose.ts'); process.exit(0)"
+  const files = JSON.stringify(['./src/app/serve.ts', ...loadedLater])
+  const load = `await Promise.all(${files}.map((file) => import(file))); process.exit(0)`
   const child = start(['--input-type=module', '--eval', load])
   child.stdout.resume()
   child.stderr.resume()
