@@ -5,11 +5,12 @@
 // Back-pressure: parts that the consumer has not read wait in one array. When they exceed a
 // limit the socket is paused, so a slow consumer costs a bounded amount of memory.
 
-import * as http from 'node:http'
-import * as https from 'node:https'
+import type * as http from 'node:http'
+import type * as https from 'node:https'
 import { urlToHttpOptions } from 'node:url'
 import type { Clock } from '../kit/clock.ts'
 import type { Ids } from '../kit/ids.ts'
+import { nodeHttp, nodeHttps } from '../kit/node-http.ts'
 import { EarlyConnection } from './early-connection.ts'
 import { usesProxies } from './kept-connections.ts'
 import type { Model, ModelPart, ModelRequest } from './model.ts'
@@ -51,7 +52,7 @@ export function createOpenAiClient(options: OpenAiClientOptions): Model {
   const base = (options.baseUrl ?? openAiBaseUrl).replace(/\/+$/, '')
   const url = new URL(`${base}/chat/completions`)
   const { environment = {} } = options
-  const transport = url.protocol === 'https:' ? https : http
+  const transport = url.protocol === 'https:' ? nodeHttps : nodeHttp
   const target: Target = {
     address: addressOf(url),
     transport,

@@ -18,7 +18,8 @@ import { registerHooks } from 'node:module'
 import { isMainThread } from 'node:worker_threads'
 const urls = []
 registerHooks({ load(url, context, next) { urls.push(url); return next(url, context) } })
-if (isMainThread) process.on('exit', () => process.stderr.write('\\nloaded ' + JSON.stringify(urls) + '\\n'))`
+const ofNode = () => process.moduleLoadList.filter((name) => name.includes('deps/undici'))
+if (isMainThread) process.on('exit', () => process.stderr.write('\\nloaded ' + JSON.stringify([...urls, ...ofNode()]) + '\\n'))`
 
 async function modulesOfStart(): Promise<string[]> {
   const preload = `data:text/javascript,${encodeURIComponent(listModules)}`
@@ -61,11 +62,18 @@ test('a default start loads the libraries that every server needs, and no others
       'prom-client',
       're2js',
       'ulid',
+      'yaml',
       'zod',
     ],
   )
   // Not ours, but each came with dozens of files.
   for (const name of ['@fastify/ajv-compiler', 'fast-uri', 'json-schema-resolver']) assert.ok(!packages.has(name), name)
+
+  assert.deepEqual(
+    urls.filter((url) => url.includes('deps/undici')),
+    [],
+    'kit/node-http.ts says how to use node:http without it',
+  )
 
   const own = urls.filter((url) => url.startsWith(pathToFileURL(root).href) && !url.includes('/node_modules/'))
   const unused =
