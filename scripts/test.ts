@@ -35,11 +35,8 @@ const everything = ['src/**/*.test.ts', 'test/**/*.test.ts']
 const timeoutMs = 300_000
 /** How long a process may live after its last test. A test that was given up may have left something open. */
 const exitWithinMs = 60_000
-/**
- * Tests often wait for sockets, disks and other processes, so the cores are busy only with a few more files than there are cores. With two
- * more, tests that kill nodes miss their deadlines.
- */
-const processesAtOnce = availableParallelism() + 1
+/** Tests often wait for sockets, disks and other processes, so the cores are busy only with a few more files than there are cores. */
+const processesAtOnce = availableParallelism() + 2
 /** More than one for each place, so that the last process to end is not alone for long. */
 const groups = 2 * processesAtOnce
 /** The files of tests go into memory if there is a file system for it with this much room: no test checks what a power cut leaves. */
@@ -48,12 +45,14 @@ const memoryBytesMin = 4 * 1024 ** 3
 /** Files that need a process of their own. */
 const alone = [
   // They load no server but start and kill many, and take longest.
-  'test/{chaos,cli,clients,cluster,console,crash,packages,process,torture}/*',
+  'test/{cli,clients,console,crash,packages,process}/*',
   // It changes the environment of its process.
   'src/tools/mcp-stdio.test.ts',
   // It measures its process.
   'test/properties/long-answer.test.ts',
 ]
+/** Files that share a process, because each starts several nodes that have to meet deadlines: two of them at once would be late. */
+const oneAtATime = ['test/{chaos,cluster,torture}/*']
 /** Files that run on PostgreSQL as well: whatever runs, recovers or follows a run. */
 const onBothDatabases = ['src/runs/*', 'test/{crash,properties,specs}/*']
 /** Files among them that have nothing to do with a database. */
@@ -190,11 +189,15 @@ function hasMemoryFolder(): boolean {
 
 /** Writes one file per process, which imports test files; the paths of these files. */
 function writeGroups(runs: TestRun[], folder: string): string[] {
-  const isAlone = ({ file }: TestRun) => alone.some((pattern) => matchesGlob(file, pattern))
-  const shared = (['sqlite', 'postgres'] as const).flatMap((database) =>
-    grouped(runs.filter((run) => run.database === database && !isAlone(run))),
+  const isIn = (patterns: string[], { file }: TestRun) => patterns.some((pattern) => matchesGlob(file, pattern))
+  const isShared = (run: TestRun) => !isIn(alone, run) && !isIn(oneAtATime, run)
+  const databases = ['sqlite', 'postgres'] as const
+  const serial = databases.map((database) => runs.filter((run) => run.database === database && isIn(oneAtATime, run)))
+  const single = runs.filter((run) => isIn(alone, run)).map((run) => [run])
+  const shared = databases.flatMap((database) =>
+    grouped(runs.filter((run) => run.database === database && isShared(run))),
   )
-  return [...runs.filter(isAlone).map((run) => [run]), ...shared].map((group, index) => {
+  return [...serial.filter(({ length }) => length > 0), ...single, ...shared].map((group, index) => {
     // The names are sorted by node, and those that take longest come first.
     const path = join(folder, `${String(index).padStart(3, '0')}.test.mjs`)
     writeFileSync(path, groupOf(group))
