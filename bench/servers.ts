@@ -80,18 +80,24 @@ export function urlOf(child: Child, path: string): string {
 }
 
 /** What a client sends to Polylog and to the proxy; each reads its own fields. */
-export function chatBody(model: string): string {
-  return JSON.stringify({ model, input: 'go %INDEX%', messages: [{ role: 'user', content: 'go %INDEX%' }] })
+export function chatBody(model: string, conversationId?: string): string {
+  const messages = [{ role: 'user', content: 'go %INDEX%' }]
+  return JSON.stringify({ model, input: 'go %INDEX%', messages, conversationId })
 }
 
-type ChatLoad = Pick<LoadOptions, 'streams' | 'rounds' | 'stamped'> & { model: string }
+type ChatLoad = Pick<LoadOptions, 'streams' | 'rounds' | 'stamped'> & {
+  model: string
+  /** The beginning of the names of the conversations, one for each request. Without it conversations have no names. */
+  conversations?: string
+}
 
 export function proxyLoad(child: Child, { model, ...rest }: ChatLoad): LoadOptions {
   return { url: urlOf(child, '/'), body: chatBody(model), marker: '"content"', ...rest }
 }
 
-export function polylogLoad(child: Child, { model, ...rest }: ChatLoad): LoadOptions {
-  return { url: urlOf(child, '/v1/agent/chat'), body: chatBody(model), marker: 'event: agent.delta', ...rest }
+export function polylogLoad(child: Child, { model, conversations, ...rest }: ChatLoad): LoadOptions {
+  const body = chatBody(model, conversations === undefined ? undefined : `${conversations}-%INDEX%`)
+  return { url: urlOf(child, '/v1/agent/chat'), body, marker: 'event: agent.delta', ...rest }
 }
 
 /** Starts a run, reads its stream to the end, and returns its id. */

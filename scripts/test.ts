@@ -60,6 +60,14 @@ const withoutDatabase = ['test/properties/{fcmp-any-journal,json-schema,two-arms
 /** Files about SQLite itself. */
 const onSqliteOnly = ['src/stores/sqlite/*']
 
+/** Loaded by servers with certain settings or requests only. */
+const loadedLater = [
+  './src/http/jwt-verifier.ts',
+  './src/http/openapi/api-document.ts',
+  './src/engines/openclaw/openclaw-engine.ts',
+  './src/cli/program.ts',
+]
+
 type Database = 'sqlite' | 'postgres'
 
 /** A test file, run on one database. */
@@ -113,14 +121,6 @@ function testRuns(files: string[]): TestRun[] {
 function nameOf({ file, database }: TestRun): string {
   return database === 'postgres' ? `${file} (postgres)` : file
 }
-
-/** Loaded by servers with certain settings or requests only. */
-const loadedLater = [
-  './src/http/jwt-verifier.ts',
-  './src/http/openapi/api-document.ts',
-  './src/engines/openclaw/openclaw-engine.ts',
-  './src/cli/program.ts',
-]
 
 /** A server that a test kills does not write its cache; this process ends by itself. */
 async function fillCompileCache(): Promise<void> {
