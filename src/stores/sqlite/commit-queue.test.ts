@@ -7,7 +7,8 @@ import { manualClock, type ManualClock } from '../../../test/support/manual-cloc
 import { SimulatedWriter } from '../../../test/support/simulated-writer.ts'
 import { AppError } from '../../errors/app-error.ts'
 import { type Failure, toFailure, unpackCommand } from './commands.ts'
-import { CommitQueue, type TailRow } from './commit-queue.ts'
+import { CommitQueue } from './commit-queue.ts'
+import type { TailRow } from './pending-command.ts'
 
 const gatherMs = 4
 const turn = () => new Promise((resolve) => setImmediate(resolve))

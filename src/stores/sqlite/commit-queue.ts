@@ -16,7 +16,6 @@
 import { Worker } from 'node:worker_threads'
 import { AppError } from '../../errors/app-error.ts'
 import type { Clock, Timer } from '../../kit/clock.ts'
-import type { RunRow } from '../run-store.ts'
 import type { CommandLog } from './command-log.ts'
 import {
   type BatchReply,
@@ -31,32 +30,12 @@ import {
   type WriterMessage,
   type WriterRequest,
 } from './commands.ts'
-import { type HotAccept, KnownRuns, namesGiven, runEffect, type RunEffect, runIdOf, topicsOf } from './hot-commands.ts'
-import { KnownNames, type NamesGiven } from './known-names.ts'
+import { KnownRuns, namesGiven, runEffect, type RunEffect, runIdOf, topicsOf } from './hot-commands.ts'
+import { KnownNames } from './known-names.ts'
 import { commandsOf, type LoggedBatch, LoggedBatches } from './logged-batches.ts'
+import { accepted, hasStoredNothing, type Pending, storedRow, type TailRow, valuesOf } from './pending-command.ts'
 
 export type Writer = Pick<Worker, 'on' | 'postMessage'>
-
-/** The row of the journal tail that will hold the events of a command, unless the writer merges it with an earlier one (`onMerged`). */
-export type TailRow = { runId: string; id: number; firstSeq: number; lastSeq: number }
-
-type Pending = {
-  /** The command, encoded as described at `deltaMark`. */
-  readonly values: CommandBatch['values']
-  resolve(value: unknown): void
-  reject(error: AppError): void
-  /** One for each run that the command writes to; undefined if the command has no events for that run. */
-  tailRows: readonly (TailRow | undefined)[]
-  /** Undefined if the command changes no known run, or if it may change several. */
-  effect: RunEffect | undefined
-  /** What the rows are about that it changes; see `topicsOf`. Empty if it has no effect that is known. */
-  topics: readonly string[]
-  /** Undefined if it gives no name to a conversation. */
-  names: NamesGiven | undefined
-  /** It only adds events. */
-  isDelta: boolean
-  durable: boolean
-}
 
 /** What the writer is working on: a batch, if any, after batches from the log. */
 type Posted = { batch: Pending[] | undefined; logged: LoggedBatch[]; synced: boolean }
@@ -65,8 +44,8 @@ const none: readonly string[] = []
 const nothingPosted: Posted = { batch: undefined, logged: [], synced: false }
 
 /**
- * How long a command may be in the log before it is sent to the database. What follows each other within this time shares a transaction, and
- * the deltas of a run share a row.
+ * How long a command may be in the log before it is sent to the database. The commands of this time share a transaction, and the deltas of a
+ * run share a row.
  */
 export const applyMs = 500
 /** These bound the time that the writer needs for them, and that a read waits for it. */
@@ -622,24 +601,4 @@ export class CommitQueue {
     this.#opened.reject(error)
     this.#closed?.resolve()
   }
-}
-
-function valuesOf(batch: readonly Pending[]): CommandBatch['values'] {
-  return batch.length === 1 ? (batch[0] as Pending).values : batch.flatMap(({ values }) => values)
-}
-
-function accepted({ run }: HotAccept): { outcome: 'accepted'; run: RunRow } {
-  return { outcome: 'accepted', run }
-}
-
-/** The row with the last seq that was stored: an accept that claims its run stores more events than one that does not. */
-function storedRow(row: TailRow, result: unknown): TailRow {
-  if (typeof result !== 'object' || result === null || !('outcome' in result)) return row
-  const { run } = result as { run?: Partial<RunRow> }
-  return { ...row, lastSeq: run?.lastSeq ?? row.lastSeq }
-}
-
-/** True for a repeated accept, which found its run, and for a change that was refused: their events are not in the tail. */
-function hasStoredNothing(value: unknown): boolean {
-  return typeof value === 'object' && value !== null && 'outcome' in value && value.outcome === 'existing'
 }

@@ -12,7 +12,8 @@ import { SimulatedWriter } from '../../../test/support/simulated-writer.ts'
 import { AppError } from '../../errors/app-error.ts'
 import { CommandLog, hasLog, readLog } from './command-log.ts'
 import { type Commands, toFailure } from './commands.ts'
-import { applyMs, CommitQueue, type TailRow } from './commit-queue.ts'
+import { applyMs, CommitQueue } from './commit-queue.ts'
+import type { TailRow } from './pending-command.ts'
 
 const lineage = 5
 const turn = () => new Promise((resolve) => setImmediate(resolve))

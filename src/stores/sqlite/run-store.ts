@@ -9,10 +9,11 @@ import type { Clock } from '../../kit/clock.ts'
 import { defined } from '../../kit/defined.ts'
 import type { AcceptInput, LeaseRequest, RunRow, RunStore, RunWrite } from '../run-store.ts'
 import type { EncodedEvents, Lease } from './commands.ts'
-import type { CommitQueue, TailRow } from './commit-queue.ts'
+import type { CommitQueue } from './commit-queue.ts'
 import { journalReader } from './journal-reader.ts'
 import type { JournalTails } from './journal-tails.ts'
 import type { PartAccess } from './part-access.ts'
+import type { TailRow } from './pending-command.ts'
 import { runReader } from './run-rows.ts'
 
 /** Leases use the monotonic clock, so that a change of the wall clock cannot expire them; deadlines use the wall clock. */

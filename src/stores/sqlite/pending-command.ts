@@ -1,0 +1,48 @@
+// A command that the commit queue has and whose caller waits for its result.
+
+import type { AppError } from '../../errors/app-error.ts'
+import type { RunRow } from '../run-store.ts'
+import type { CommandBatch } from './commands.ts'
+import type { HotAccept, RunEffect } from './hot-commands.ts'
+import type { NamesGiven } from './known-names.ts'
+
+/** The row of the journal tail that will hold the events of a command, unless the writer merges it with an earlier one (`onMerged`). */
+export type TailRow = { runId: string; id: number; firstSeq: number; lastSeq: number }
+
+export type Pending = {
+  /** The command, encoded as described at `deltaMark`. */
+  readonly values: CommandBatch['values']
+  resolve(value: unknown): void
+  reject(error: AppError): void
+  /** One for each run that the command writes to; undefined if the command has no events for that run. */
+  tailRows: readonly (TailRow | undefined)[]
+  /** Undefined if the command changes no known run, or if it may change several. */
+  effect: RunEffect | undefined
+  /** What the rows are about that it changes; see `topicsOf`. Empty if it has no effect that is known. */
+  topics: readonly string[]
+  /** Undefined if it gives no name to a conversation. */
+  names: NamesGiven | undefined
+  /** It only adds events. */
+  isDelta: boolean
+  durable: boolean
+}
+
+export function valuesOf(batch: readonly Pending[]): CommandBatch['values'] {
+  return batch.length === 1 ? (batch[0] as Pending).values : batch.flatMap(({ values }) => values)
+}
+
+export function accepted({ run }: HotAccept): { outcome: 'accepted'; run: RunRow } {
+  return { outcome: 'accepted', run }
+}
+
+/** The row with the last seq that was stored: an accept that claims its run stores more events than one that does not. */
+export function storedRow(row: TailRow, result: unknown): TailRow {
+  if (typeof result !== 'object' || result === null || !('outcome' in result)) return row
+  const { run } = result as { run?: Partial<RunRow> }
+  return { ...row, lastSeq: run?.lastSeq ?? row.lastSeq }
+}
+
+/** True for a repeated accept, which found its run, and for a change that was refused: their events are not in the tail. */
+export function hasStoredNothing(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && 'outcome' in value && value.outcome === 'existing'
+}
