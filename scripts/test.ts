@@ -35,8 +35,11 @@ const everything = ['src/**/*.test.ts', 'test/**/*.test.ts']
 const timeoutMs = 300_000
 /** How long a process may live after its last test. A test that was given up may have left something open. */
 const exitWithinMs = 60_000
-/** Tests often wait for sockets, disks and other processes, so the cores are busy only with a few more files than there are cores. */
-const processesAtOnce = availableParallelism() + 2
+/**
+ * Tests often wait for sockets, disks and other processes, so the cores are busy only with a few more files than there are cores. With two
+ * more, nodes with short leases lose them.
+ */
+const processesAtOnce = availableParallelism() + 1
 /** More than one for each place, so that the last process to end is not alone for long. */
 const groups = 2 * processesAtOnce
 /** The files of tests go into memory if there is a file system for it with this much room: no test checks what a power cut leaves. */
