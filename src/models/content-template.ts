@@ -6,18 +6,41 @@
 export class ContentTemplate {
   readonly #before: string
   readonly #after: string
+  /** The same for an event of a stream that is one line of data and a blank line. */
+  readonly #eventStart: string
+  readonly #eventEnd: string
+  /** Where the event ends that `contentAt` has read last. */
+  end = 0
 
   constructor(before: string, after: string) {
     this.#before = before
     this.#after = after
+    this.#eventStart = `data: ${before}`
+    this.#eventEnd = `${after}\n\n`
+  }
+
+  /**
+   * The content of the event that begins at an index of the stream. Undefined if it differs from the first one in more than its content, or
+   * is not complete. The end that is found may be that of a later event; then there are line ends between, which no JSON string has.
+   */
+  contentAt(stream: string, at: number): string | undefined {
+    if (!stream.startsWith(this.#eventStart, at)) return undefined
+    const start = at + this.#eventStart.length
+    const end = stream.indexOf(this.#eventEnd, start)
+    if (end === -1) return undefined
+    this.end = end + this.#eventEnd.length
+    return contentOfLiteral(stream.slice(start, end))
   }
 
   /** The content of a chunk that differs from the first one in its content alone. Undefined for every other chunk. */
   contentOf(chunk: string): string | undefined {
     if (!chunk.startsWith(this.#before) || !chunk.endsWith(this.#after)) return undefined
-    const literal = chunk.slice(this.#before.length, chunk.length - this.#after.length)
-    return plainString.test(literal) ? literal.slice(1, -1) : parsedString(literal)
+    return contentOfLiteral(chunk.slice(this.#before.length, chunk.length - this.#after.length))
   }
+}
+
+function contentOfLiteral(literal: string): string | undefined {
+  return plainString.test(literal) ? literal.slice(1, -1) : parsedString(literal)
 }
 
 /** A JSON string in which each character stands for itself: no quote, backslash or control character. */

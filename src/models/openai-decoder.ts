@@ -27,7 +27,6 @@ const lineCharsMax = 8 * 1024 * 1024
 const templateCharsMax = 4096
 /** The first chunk of an answer often names the role too. If later ones differ in more than their content, there is no use for a template. */
 const templatesMax = 3
-const dataField = 'data: '
 /** Longer reasoning is shown, but not sent back. */
 const reasoningCharsMax = 8 * 1024 * 1024
 
@@ -150,14 +149,14 @@ export class OpenAiDecoder {
 
   /** Reads the events at the beginning of the text that fit the template. The parser would take most of the time of a token. Returns where it stopped. */
   #readContents(text: string): number {
+    const template = this.#template
+    if (template === undefined) return 0
     let at = 0
-    while (this.#template !== undefined && text.startsWith(dataField, at)) {
-      const end = text.indexOf('\n\n', at)
-      if (end === -1) break
-      const content = this.#template.contentOf(text.slice(at + dataField.length, end))
+    while (at < text.length) {
+      const content = template.contentAt(text, at)
       if (content === undefined) break
       this.#content(content)
-      at = end + 2
+      at = template.end
     }
     return at
   }
