@@ -9,7 +9,7 @@ export class ContentTemplate {
   /** The same for an event of a stream that is one line of data and a blank line. */
   readonly #eventStart: string
   readonly #eventEnd: string
-  /** Where the event ends that `contentAt` has read last. */
+  /** The index after the event that `contentAt` read last. */
   end = 0
 
   constructor(before: string, after: string) {

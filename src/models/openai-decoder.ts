@@ -147,7 +147,10 @@ export class OpenAiDecoder {
     return parts
   }
 
-  /** Reads the events at the beginning of the text that fit the template. The parser would take most of the time of a token. Returns where it stopped. */
+  /**
+   * Reads events up to the first one that does not fit the template, and returns the index of that one. The parser would need more time for
+   * a token than all other code before the journal.
+   */
   #readContents(text: string): number {
     const template = this.#template
     if (template === undefined) return 0

@@ -1,5 +1,5 @@
-// What a start with default settings loads. Loading is most of a start, and the tests start hundreds of servers, so
-// a library that only some settings or requests need is imported where it is used.
+// What a start with default settings loads. Loading is most of a start, and the tests start hundreds of servers. So
+// code that only some settings or requests need imports its libraries when it runs for the first time.
 
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'

@@ -30,10 +30,18 @@ import {
   type WriterMessage,
   type WriterRequest,
 } from './commands.ts'
-import { KnownRuns, namesGiven, runEffect, type RunEffect, runIdOf, topicsOf } from './hot-commands.ts'
+import { KnownRuns, namesGiven, runEffect, type RunEffect, topicsOf } from './hot-commands.ts'
 import { KnownNames } from './known-names.ts'
 import { commandsOf, type LoggedBatch, LoggedBatches } from './logged-batches.ts'
-import { accepted, hasStoredNothing, type Pending, storedRow, type TailRow, valuesOf } from './pending-command.ts'
+import {
+  accepted,
+  hasStoredNothing,
+  loggedBatch,
+  type Pending,
+  storedRow,
+  type TailRow,
+  valuesOf,
+} from './pending-command.ts'
 
 export type Writer = Pick<Worker, 'on' | 'postMessage'>
 
@@ -324,16 +332,7 @@ export class CommitQueue {
     values: CommandBatch['values'],
     durable: boolean,
   ): void {
-    const logged: LoggedBatch = {
-      number: log.number + 1,
-      values,
-      count: batch.length,
-      tailIds: batch.flatMap(({ tailRows }) => tailRows[0]?.id ?? []),
-      changedRuns: batch.flatMap(({ isDelta, effect }) => (isDelta || effect === undefined ? [] : runIdOf(effect))),
-      topics: batch.flatMap(({ topics }) => topics),
-      names: batch.flatMap(({ names }) => (names === undefined ? [] : [names])),
-      isAcknowledged: false,
-    }
+    const logged = loggedBatch(log.number + 1, batch, values)
     this.#unapplied.add(logged)
     const isWritten = log.append(record, durable, (error) => {
       if (this.#sent === batch) this.#isSyncing = false

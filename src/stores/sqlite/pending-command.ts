@@ -3,8 +3,9 @@
 import type { AppError } from '../../errors/app-error.ts'
 import type { RunRow } from '../run-store.ts'
 import type { CommandBatch } from './commands.ts'
-import type { HotAccept, RunEffect } from './hot-commands.ts'
+import { type HotAccept, type RunEffect, runIdOf } from './hot-commands.ts'
 import type { NamesGiven } from './known-names.ts'
+import type { LoggedBatch } from './logged-batches.ts'
 
 /** The row of the journal tail that will hold the events of a command, unless the writer merges it with an earlier one (`onMerged`). */
 export type TailRow = { runId: string; id: number; firstSeq: number; lastSeq: number }
@@ -29,6 +30,23 @@ export type Pending = {
 
 export function valuesOf(batch: readonly Pending[]): CommandBatch['values'] {
   return batch.length === 1 ? (batch[0] as Pending).values : batch.flatMap(({ values }) => values)
+}
+
+/** What is known about a batch that goes to the log. Most batches are many deltas, so they are looked at once. */
+export function loggedBatch(number: number, batch: readonly Pending[], values: CommandBatch['values']): LoggedBatch {
+  const tailIds: number[] = []
+  const changedRuns: string[] = []
+  const topics: string[] = []
+  const names: NamesGiven[] = []
+  for (const pending of batch) {
+    const [row] = pending.tailRows
+    if (row !== undefined) tailIds.push(row.id)
+    if (pending.isDelta) continue
+    if (pending.effect !== undefined) changedRuns.push(runIdOf(pending.effect))
+    topics.push(...pending.topics)
+    if (pending.names !== undefined) names.push(pending.names)
+  }
+  return { number, values, count: batch.length, tailIds, changedRuns, topics, names, isAcknowledged: false }
 }
 
 export function accepted({ run }: HotAccept): { outcome: 'accepted'; run: RunRow } {
