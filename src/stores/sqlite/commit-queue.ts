@@ -30,8 +30,8 @@ import {
   type WriterMessage,
   type WriterRequest,
 } from './commands.ts'
-import { KnownRuns, namesGiven, runEffect, type RunEffect, topicsOf } from './hot-commands.ts'
-import { KnownNames } from './known-names.ts'
+import { changedFacts, KnownRuns, runEffect, type RunEffect, topicsOf } from './hot-commands.ts'
+import { KnownFacts } from './known-facts.ts'
 import { commandsOf, type LoggedBatch, LoggedBatches } from './logged-batches.ts'
 import {
   accepted,
@@ -103,7 +103,7 @@ export class CommitQueue {
   /** What the writer has, in order. It has at most one batch. */
   readonly #posted: Posted[] = []
   readonly #known = new KnownRuns()
-  readonly #names = new KnownNames()
+  readonly #facts = new KnownFacts()
   #log: CommandLog | undefined
   readonly #unapplied = new LoggedBatches()
   #applyTimer: Timer | undefined
@@ -153,7 +153,7 @@ export class CommitQueue {
     const { runId, firstSeq, lastSeq } = row
     const values = [deltaMark, runId, epoch, firstSeq - 1, row.id, lastSeq, body]
     const effect = { type: 'append', runId, epoch, afterSeq: firstSeq - 1, lastSeq, body, releases: false } as const
-    const pending = { values, durable, tailRows: [row], effect, topics: none, names: undefined, isDelta: true }
+    const pending = { values, durable, tailRows: [row], effect, topics: none, facts: undefined, isDelta: true }
     return this.#enqueue(pending) as Promise<void>
   }
 
@@ -167,12 +167,12 @@ export class CommitQueue {
     if (this.#refusal !== undefined) return Promise.reject(this.#refusal)
     const { json, texts } = packCommand(input)
     const values = [name, json, texts.length, ...texts]
-    const effect = runEffect(name, input, (topic) => this.#names.isFree(topic))
+    const effect = runEffect(name, input, (fact) => this.#facts.holds(fact))
     const topics = effect === undefined ? none : topicsOf(name, input, this.#known)
-    const names = namesGiven(name, input)
-    // After its own effect is known, which may depend on a name that is free until now.
-    if (names !== undefined) this.#names.queued(names)
-    const pending = { values, durable, tailRows, effect, topics, names, isDelta: false }
+    const facts = changedFacts(name, input)
+    // After its own effect is known, which may depend on what is true until now.
+    if (facts !== undefined) this.#facts.queued(facts)
+    const pending = { values, durable, tailRows, effect, topics, facts, isDelta: false }
     return this.#enqueue(pending) as Promise<Commands[Name]['gives']>
   }
 
@@ -191,9 +191,14 @@ export class CommitQueue {
     return this.#unapplied.isApplied
   }
 
-  /** A query has found that no conversation has this name. Call it in the turn of the query. */
-  nameIsFree(topic: string): void {
-    this.#names.lookedUp(topic)
+  /** A query has found that this is so (see known-facts.ts). Call it in the turn of the query. */
+  learn(fact: string): void {
+    this.#facts.lookedUp(fact)
+  }
+
+  /** Whether the run is open on this thread, and the database has all messages before it, also if it does not have the run yet. */
+  isHistoryStored(runId: string): boolean {
+    return this.#known.isHistoryStored(runId)
   }
 
   /** True if the database has every row that was acknowledged, or every row about a topic (see `topicsOf`). Deltas change no row. */
@@ -224,10 +229,10 @@ export class CommitQueue {
   }
 
   #enqueue(command: Omit<Pending, 'resolve' | 'reject'>): Promise<unknown> {
-    const { values, durable, tailRows, effect, topics, names, isDelta } = command
+    const { values, durable, tailRows, effect, topics, facts, isDelta } = command
     if (durable) this.#durable = true
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ values, resolve, reject, tailRows, effect, topics, names, isDelta, durable })
+      this.#waiting.push({ values, resolve, reject, tailRows, effect, topics, facts, isDelta, durable })
       if (this.#sent === undefined || (this.#isSyncing && isDelta && !durable)) this.#sendSoon()
     })
   }
@@ -498,9 +503,9 @@ export class CommitQueue {
   }
 
   #wereApplied(logged: readonly LoggedBatch[]): void {
-    for (const { tailIds, names } of logged) {
+    for (const { tailIds, facts } of logged) {
       this.#options.onApplied?.(tailIds)
-      for (const given of names) this.#names.settled(given)
+      for (const changed of facts) this.#facts.settled(changed)
     }
     this.#unapplied.wereApplied(logged)
     if (this.#unapplied.hasReaders) this.#apply()
@@ -513,7 +518,7 @@ export class CommitQueue {
     const failed = new Map(failures)
     // Promises settle in the order of the batch, so a caller sees earlier commands settled first.
     for (const [index, pending] of sent.entries()) {
-      if (pending.names !== undefined) this.#names.settled(pending.names)
+      if (pending.facts !== undefined) this.#facts.settled(pending.facts)
       const failure = failed.get(index)
       if (failure === undefined) {
         const value = values.get(index) ?? null
@@ -551,9 +556,9 @@ export class CommitQueue {
     }
     if (batch !== undefined) {
       this.#sent = undefined
-      for (const { effect, names, reject } of batch) {
+      for (const { effect, facts, reject } of batch) {
         if (effect !== undefined) this.#known.forget(effect)
-        if (names !== undefined) this.#names.settled(names)
+        if (facts !== undefined) this.#facts.settled(facts)
         reject(error)
       }
       this.#tellAnswered()

@@ -6,7 +6,8 @@ import { contactNotFound } from '../contact-store.ts'
 import type { ConversationRow, ConversationStore, NewConversation } from '../conversation-store.ts'
 import type { ConversationCommands, Handlers } from './commands.ts'
 import type { Row } from './connection.ts'
-import { nameTopic } from './known-names.ts'
+import { nameTopic } from './hot-commands.ts'
+import { nameIsFree } from './known-facts.ts'
 import type { PartAccess } from './part-access.ts'
 import { readPage } from './row-page.ts'
 import { unfinished } from './run-rows.ts'
@@ -34,14 +35,14 @@ function toConversation(row: Row): ConversationRow {
   }
 }
 
-export function conversationStore({ db, read, write, isReadable, nameIsFree }: PartAccess): ConversationStore {
+export function conversationStore({ db, read, write, isReadable, learn }: PartAccess): ConversationStore {
   const reader = conversationReader(db)
 
   async function findConversationByName(owner: string, name: string): Promise<ConversationRow | undefined> {
     const topic = nameTopic(owner, name)
     const query = () => {
       const row = reader.byName(owner, name)
-      if (row === undefined) nameIsFree(topic)
+      if (row === undefined) learn(nameIsFree(owner, name))
       return row
     }
     const row = await read(query, topic)

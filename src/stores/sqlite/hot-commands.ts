@@ -1,14 +1,14 @@
 // Which commands can be acknowledged from the log, before the database has executed them: those whose
 // result is certain. They are the acceptance of a run in a new conversation, if its name is known to be
-// free, and the appends of a run whose epoch and last seq the main thread knows. Everything else is
-// executed first.
+// free, or in one that is known to have no open run, and the appends of a run whose epoch and last seq
+// the main thread knows. Everything else is executed first.
 //
 // The knowledge is exact, because only one process uses the database, all its commands take the same
 // queue, and nothing but a claim changes the epoch of a run that has not ended.
 
 import type { RunRow } from '../run-store.ts'
 import type { CommandName, Commands } from './commands.ts'
-import { nameTopic, type NamesGiven } from './known-names.ts'
+import { type ChangedFacts, isIdle, nameIsFree } from './known-facts.ts'
 import { releasesRun } from './run-change.ts'
 
 export type HotAccept = {
@@ -17,6 +17,8 @@ export type HotAccept = {
   readonly slots: number | undefined
   /** The text of its tail row. */
   readonly body: string
+  /** It adds messages that are part of the run's history. */
+  readonly addsHistory: boolean
 }
 
 export type KnownAppend = {
@@ -41,42 +43,58 @@ export function runIdOf(effect: RunEffect): string {
 type Append = Commands['append']['takes']
 type Accept = Commands['accept']['takes']
 
-/** Undefined if the command is no append, and its result depends on more than the known runs and names. */
+/** Undefined if the command is no append, and its result depends on more than the known runs and facts. */
 export function runEffect<Name extends CommandName>(
   name: Name,
   input: Commands[Name]['takes'],
-  isFree: (name: string) => boolean,
+  holds: (fact: string) => boolean,
 ): RunEffect | undefined {
   if (name === 'append') return appendEffect(input as Append)
-  if (name === 'accept') return acceptEffect(input as Accept, isFree)
+  if (name === 'accept') return acceptEffect(input as Accept, holds)
   return undefined
 }
 
-/** The names that the command may give to a conversation; undefined if it gives none. */
-export function namesGiven<Name extends CommandName>(
+/** Commands that add no run, and neither add nor remove a conversation or a name. All others may change any fact, unless `changedFacts` knows better. */
+const changingNothing: ReadonlySet<CommandName> = new Set<CommandName>([
+  'append',
+  'claim',
+  'renewLeases',
+  'requestCancel',
+  'bindIdempotencyKey',
+  'putBlob',
+  'putFileChunk',
+  'putFile',
+  'beatNode',
+  'recordKeyUse',
+  'check',
+])
+
+/** The facts that may not be true after the command; undefined if it leaves all of them. */
+export function changedFacts<Name extends CommandName>(
   name: Name,
   input: Commands[Name]['takes'],
-): NamesGiven | undefined {
-  switch (name) {
-    case 'accept':
-      return namesOfAccept(input as Accept)
-    case 'createConversation': {
-      const { owner, name: given } = input as Commands['createConversation']['takes']
-      return given === undefined ? undefined : [nameTopic(owner, given)]
-    }
-    case 'acceptAll':
-    case 'importRun':
-      return 'any'
-    default:
-      return undefined
-  }
+): ChangedFacts | undefined {
+  if (changingNothing.has(name)) return undefined
+  if (name === 'accept') return changedByAccept(input as Accept)
+  if (name !== 'createConversation') return 'any'
+  // Its id is new, so nothing is known about the conversation.
+  const { owner, name: given } = input as Commands['createConversation']['takes']
+  return given === undefined ? undefined : [nameIsFree(owner, given)]
 }
 
-function namesOfAccept({ run, conversation }: Accept): string[] | undefined {
-  const { name = null, alias } = conversation ?? {}
-  if (name === null && alias === undefined) return undefined
-  return [name, alias].flatMap((given) => (given == null ? [] : nameTopic(run.owner, given)))
+function changedByAccept({ run, conversation }: Accept): string[] | undefined {
+  if (run.conversationId === null) return undefined
+  const facts = givenNames(conversation).map((name) => nameIsFree(run.owner, name))
+  facts.push(isIdle(run.owner, run.conversationId))
+  return facts
 }
+
+/** The names that the command may give to its conversation. */
+function givenNames(conversation: Accept['conversation']): string[] {
+  return [conversation?.name, conversation?.alias].filter((given) => given != null)
+}
+
+export const nameTopic = (owner: string, name: string): string => JSON.stringify([owner, name])
 
 /**
  * What the rows are about that the command changes: its run, the conversation of the run, and the names that it gives. Queries that are about
@@ -88,8 +106,9 @@ export function topicsOf<Name extends CommandName>(
   known: KnownRuns,
 ): string[] {
   if (name === 'accept') {
-    const { run } = input as Accept
-    const topics = [run.id, ...(namesOfAccept(input as Accept) ?? [])]
+    const { run, conversation } = input as Accept
+    const topics = givenNames(conversation).map((given) => nameTopic(run.owner, given))
+    topics.push(run.id)
     if (run.conversationId !== null) topics.push(run.conversationId)
     return topics
   }
@@ -130,25 +149,32 @@ function isHot(input: Append): boolean {
   return input.messages?.some(({ parts }) => parts !== undefined) !== true
 }
 
-function acceptEffect(input: Accept, isFree: (name: string) => boolean): HotAccept | undefined {
-  const { run, conversation, claim, journal, start, messages, files = [] } = input
+function acceptEffect(input: Accept, holds: (fact: string) => boolean): HotAccept | undefined {
+  const { run, claim, journal, start, messages, files = [] } = input
   if (claim === null || journal === null || input.idempotency !== null || input.expectBehind !== null) return undefined
   if (input.reuse !== undefined || input.share !== undefined || input.held !== undefined) return undefined
-  if (input.joinTurnOf !== undefined || input.cancelEarlier !== undefined || input.blobs !== undefined) return undefined
+  if (input.joinTurnOf !== undefined || input.blobs !== undefined) return undefined
   if (files.length > 0 || messages.some(({ parts }) => parts !== undefined)) return undefined
-  if ((conversation === null) !== (run.conversationId === null)) return undefined
-  if (conversation !== null) {
-    const { expect, name, alias } = conversation
-    // The id of a conversation that is not there yet was just made.
-    if (expect !== 'absent' || alias !== undefined) return undefined
-    if (name !== null && !isFree(nameTopic(run.owner, name))) return undefined
-  }
+  // Runs that it could cancel are open runs of the conversation, and there are none.
+  if (!isConversationCertain(input, holds)) return undefined
   return {
     type: 'accept',
     slots: claim.slots,
     body: start === undefined ? journal.body : `${journal.body}\n${start.body}`,
     run: acceptedRow(input, claim),
+    addsHistory: messages.some(({ runId }) => runId !== run.id),
   }
+}
+
+/** Whether the conversation of the run is known to be as the command expects it, without open runs. */
+function isConversationCertain({ run, conversation }: Accept, holds: (fact: string) => boolean): boolean {
+  const { owner, conversationId } = run
+  if (conversation === null || conversationId === null) return conversation === conversationId
+  const { expect, name, alias } = conversation
+  if (alias !== undefined) return false
+  if (expect === 'present') return name === null && holds(isIdle(owner, conversationId))
+  // The id of a conversation that is not there yet was just made.
+  return name === null || holds(nameIsFree(owner, name))
 }
 
 function acceptedRow({ run, attempt, journal, start }: Accept, claim: NonNullable<Accept['claim']>): RunRow {
@@ -177,19 +203,28 @@ function acceptedRow({ run, attempt, journal, start }: Accept, claim: NonNullabl
   }
 }
 
+type KnownRun = {
+  epoch: number
+  lastSeq: number
+  readonly conversationId: string | null
+  /** The database has all messages before the run, also if it does not have the run yet. */
+  readonly isHistoryStored: boolean
+}
+
 /** The runs that are claimed and have not ended, as the main thread knows them. */
 export class KnownRuns {
-  readonly #runs = new Map<string, { epoch: number; lastSeq: number; conversationId: string | null }>()
+  readonly #runs = new Map<string, KnownRun>()
   /** Runs that are no longer known, and may still have a slot. */
   readonly #forgotten = new Set<string>()
 
   /** Whether the command is certain to succeed. If so, it counts as executed. */
   foresee(effect: RunEffect): boolean {
     if (effect.type === 'accept') {
-      const { run, slots } = effect
+      const { run, slots, addsHistory } = effect
       if (slots !== undefined && this.#runs.size + this.#forgotten.size >= slots) return false
       const { id, epoch, lastSeq, conversationId } = run
-      this.#runs.set(id, { epoch, lastSeq, conversationId })
+      // The conversation was read before, so nothing about it is in the log but what this command adds.
+      this.#runs.set(id, { epoch, lastSeq, conversationId, isHistoryStored: !addsHistory })
       return true
     }
     if (!this.isCertain(effect)) return false
@@ -200,6 +235,11 @@ export class KnownRuns {
   /** Undefined if the run is not known. */
   conversationOf(runId: string): string | null | undefined {
     return this.#runs.get(runId)?.conversationId
+  }
+
+  /** Whether the run is known, and the database has all messages before it. */
+  isHistoryStored(runId: string): boolean {
+    return this.#runs.get(runId)?.isHistoryStored === true
   }
 
   /** Whether the append is certain to succeed. */
@@ -233,7 +273,8 @@ export class KnownRuns {
   private read({ id, epoch, lastSeq, leaseOwner, conversationId }: RunRow): void {
     this.#forgotten.delete(id)
     if (leaseOwner === null) this.#runs.delete(id)
-    else this.#runs.set(id, { epoch, lastSeq, conversationId })
+    // The command that returned it was executed after everything before the run.
+    else this.#runs.set(id, { epoch, lastSeq, conversationId, isHistoryStored: true })
   }
 
   /** The database did not execute a command of the run: it decides about the run until that is claimed again. */

@@ -4,7 +4,7 @@
 import type { AppError } from '../../errors/app-error.ts'
 import { type CommandBatch, deltaLength, deltaMark, deltasMark } from './commands.ts'
 import { everyTopic } from './hot-commands.ts'
-import type { NamesGiven } from './known-names.ts'
+import type { ChangedFacts } from './known-facts.ts'
 
 export type LoggedBatch = {
   readonly number: number
@@ -17,8 +17,8 @@ export type LoggedBatch = {
   changedRuns: readonly string[]
   /** What the rows are about that it changes; see `topicsOf`. */
   topics: readonly string[]
-  /** The names that its commands may give to conversations. */
-  readonly names: readonly NamesGiven[]
+  /** What its commands may change of the known facts. */
+  readonly facts: readonly ChangedFacts[]
   /** Its callers know that it is stored. */
   isAcknowledged: boolean
 }

@@ -35,7 +35,11 @@ function ascending<Row>({ rows, more }: RowPage<Row>): RowPage<Row> {
   return { rows: rows.reverse(), more }
 }
 
-export function messageStore({ db, read, write }: PartAccess): MessageStore {
+/** Turns before and after those of all runs. */
+const firstTurn = -1
+const lastTurn = Number.MAX_SAFE_INTEGER
+
+export function messageStore({ db, read, readCommitted, write, isHistoryStored }: PartAccess): MessageStore {
   const reader = messageReader(db)
   return {
     readMessage: (id) => read(() => reader.read(id)),
@@ -44,8 +48,12 @@ export function messageStore({ db, read, write }: PartAccess): MessageStore {
     allMessages: (conversationId, filter) => read(() => reader.all(conversationId, filter), conversationId),
     pageOfAllMessages: (conversationId, page) => read(() => reader.pageOfAll(conversationId, page), conversationId),
     setMessageStates: async (states) => void (await write('setMessageStates', states)),
-    historyBefore: (conversationId, beforeRunId, limit, beforeMessageId) =>
-      read(() => reader.historyBefore(conversationId, beforeRunId, limit, beforeMessageId), conversationId),
+    historyBefore(conversationId, beforeRunId, limit, beforeMessageId) {
+      if (!isHistoryStored(beforeRunId))
+        return read(() => reader.historyBefore(conversationId, beforeRunId, limit, beforeMessageId), conversationId)
+      // Only the log may have the run itself. All messages that the database has are then before it.
+      return readCommitted(() => reader.historyBefore(conversationId, beforeRunId, limit, beforeMessageId, lastTurn))
+    },
   }
 }
 
@@ -63,7 +71,6 @@ function messageReader(db: DatabaseSync) {
   const beginnings = db.prepare(
     'SELECT id, substr(content, 1, ?) AS text FROM messages WHERE id IN (SELECT value FROM json_each(?))',
   )
-  const turnOf = db.prepare('SELECT coalesce(turn, position) AS turn FROM runs WHERE id = ?')
   const all = db.prepare(`SELECT * FROM messages WHERE conversation_id = ? AND role <> 'system' ${inTurns}`)
   const allBefore = db.prepare(
     `SELECT * FROM messages WHERE conversation_id = ? AND role <> 'system'
@@ -71,12 +78,14 @@ function messageReader(db: DatabaseSync) {
   )
   const allOfRun = db.prepare(`SELECT * FROM messages WHERE conversation_id = ? AND run_id = ? ${inTurns}`)
   // A message without a run was stored together with a run: it has that run's turn and comes before the run's own messages.
+  // The turn is part of the query, because the writer may store the run at any moment.
+  const own = 'coalesce((SELECT coalesce(turn, position) FROM runs WHERE id = ?2), ?3)'
   const ofHistory = `SELECT * FROM messages WHERE conversation_id = ?1 AND state = 'active'
-       AND (turn < ?2 OR (turn = ?2 AND run_id IS NULL))`
-  const history = db.prepare(`${ofHistory} ORDER BY turn DESC, position DESC LIMIT ?3`)
+       AND turn <= ${own} AND (turn < ${own} OR run_id IS NULL)`
+  const history = db.prepare(`${ofHistory} ORDER BY turn DESC, position DESC LIMIT ?4`)
   const historyPage = db.prepare(
-    `${ofHistory} AND (turn, position) < (SELECT turn, position FROM messages WHERE id = ?4)
-     ORDER BY turn DESC, position DESC LIMIT ?3`,
+    `${ofHistory} AND (turn, position) < (SELECT turn, position FROM messages WHERE id = ?5)
+     ORDER BY turn DESC, position DESC LIMIT ?4`,
   )
 
   return {
@@ -106,18 +115,18 @@ function messageReader(db: DatabaseSync) {
       const rows = runId === undefined ? all.all(conversationId, limit) : allOfRun.all(conversationId, runId, limit)
       return rows.map(toMessage).reverse()
     },
+    /** `turn`: the turn of the run if the database does not have the run. */
     historyBefore(
       conversationId: string,
       beforeRunId: string,
       limit: number,
       beforeMessageId: string | undefined,
+      turn = firstTurn,
     ): MessageRow[] {
-      const turn = turnOf.get(beforeRunId)?.turn
-      if (turn === undefined) return []
       const rows =
         beforeMessageId === undefined
-          ? history.all(conversationId, turn, limit)
-          : historyPage.all(conversationId, turn, limit, beforeMessageId)
+          ? history.all(conversationId, beforeRunId, turn, limit)
+          : historyPage.all(conversationId, beforeRunId, turn, limit, beforeMessageId)
       return rows.map(toMessage).reverse()
     },
   }

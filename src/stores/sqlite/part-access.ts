@@ -13,8 +13,10 @@ export type PartAccess = {
   read<T>(query: () => T, about?: string): Promise<T>
   /** Whether a query about the topic would see every acknowledged write now. */
   isReadable(about: string): boolean
-  /** A query has found that no conversation has this name (`nameTopic`). Call it in the turn of the query. */
-  nameIsFree(topic: string): void
+  /** A query has found that this is so (see known-facts.ts). Call it in the turn of the query. */
+  learn(fact: string): void
+  /** Whether the run is open on this thread, and the database has all messages before it, also if it does not have the run yet. */
+  isHistoryStored(runId: string): boolean
   /** Like `read`, but does not see what only the log has. */
   readCommitted<T>(query: () => T): Promise<T>
   /** Runs a command in the writer thread. Its changes are synced to disk when the promise resolves, unless `durable` is false. */

@@ -4,7 +4,7 @@ import type { AppError } from '../../errors/app-error.ts'
 import type { RunRow } from '../run-store.ts'
 import type { CommandBatch } from './commands.ts'
 import { type HotAccept, type RunEffect, runIdOf } from './hot-commands.ts'
-import type { NamesGiven } from './known-names.ts'
+import type { ChangedFacts } from './known-facts.ts'
 import type { LoggedBatch } from './logged-batches.ts'
 
 /** The row of the journal tail that will hold the events of a command, unless the writer merges it with an earlier one (`onMerged`). */
@@ -21,8 +21,8 @@ export type Pending = {
   effect: RunEffect | undefined
   /** What the rows are about that it changes; see `topicsOf`. Empty if it has no effect that is known. */
   topics: readonly string[]
-  /** Undefined if it gives no name to a conversation. */
-  names: NamesGiven | undefined
+  /** Undefined if it changes none. */
+  facts: ChangedFacts | undefined
   /** It only adds events. */
   isDelta: boolean
   durable: boolean
@@ -37,16 +37,16 @@ export function loggedBatch(number: number, batch: readonly Pending[], values: C
   const tailIds: number[] = []
   const changedRuns: string[] = []
   const topics: string[] = []
-  const names: NamesGiven[] = []
+  const facts: ChangedFacts[] = []
   for (const pending of batch) {
     const [row] = pending.tailRows
     if (row !== undefined) tailIds.push(row.id)
     if (pending.isDelta) continue
     if (pending.effect !== undefined) changedRuns.push(runIdOf(pending.effect))
     topics.push(...pending.topics)
-    if (pending.names !== undefined) names.push(pending.names)
+    if (pending.facts !== undefined) facts.push(pending.facts)
   }
-  return { number, values, count: batch.length, tailIds, changedRuns, topics, names, isAcknowledged: false }
+  return { number, values, count: batch.length, tailIds, changedRuns, topics, facts, isAcknowledged: false }
 }
 
 export function accepted({ run }: HotAccept): { outcome: 'accepted'; run: RunRow } {

@@ -12,6 +12,7 @@ import type { EncodedEvents, Lease } from './commands.ts'
 import type { CommitQueue } from './commit-queue.ts'
 import { journalReader } from './journal-reader.ts'
 import type { JournalTails } from './journal-tails.ts'
+import { isIdle } from './known-facts.ts'
 import type { PartAccess } from './part-access.ts'
 import type { TailRow } from './pending-command.ts'
 import { runReader } from './run-rows.ts'
@@ -20,7 +21,7 @@ import { runReader } from './run-rows.ts'
 export type StoreClock = Pick<Clock, 'now' | 'monotonic'>
 
 export function runStore(
-  { db, read, readCommitted, write }: PartAccess,
+  { db, read, readCommitted, learn, write }: PartAccess,
   queue: CommitQueue,
   tails: JournalTails,
   clock: StoreClock,
@@ -149,7 +150,13 @@ export function runStore(
         return { rows: rows.map(current), more }
       }),
     listOpenRuns: (limit) => read(() => runs.allOpen(limit).map(current)),
-    openRuns: (conversationId) => read(() => runs.open(conversationId).map(current), conversationId),
+    openRuns: (conversationId) =>
+      read(() => {
+        const open = runs.open(conversationId).map(current)
+        const owner = open.length === 0 ? runs.ownerOf(conversationId) : undefined
+        if (owner !== undefined) learn(isIdle(owner, conversationId))
+        return open
+      }, conversationId),
     findIdempotent: (owner, route, key) =>
       read(() => {
         const found = runs.idempotent(owner, route, key)

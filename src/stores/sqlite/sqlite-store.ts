@@ -115,7 +115,8 @@ function storeOf(
     db,
     read,
     isReadable: (about) => queue.isReadable(about),
-    nameIsFree: (topic) => queue.nameIsFree(topic),
+    learn: (fact) => queue.learn(fact),
+    isHistoryStored: (runId) => queue.isHistoryStored(runId),
     readCommitted,
     write: async (name, input, durable) => queue.run(name, input, durable),
   }
