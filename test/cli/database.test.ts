@@ -124,7 +124,11 @@ describe('polylog doctor on the work of servers', () => {
         body: { input: 'count to 2000', userId: 'ada' },
       })
       await chat.waitFor(({ json }) => json.event === 'agent.delta')
-      const { code, checks } = await doctor({ POLYLOG_DATA: at('busy') })
+      // Others see what the server has stored half a second later.
+      const { code, checks } = await until('the database has the run', async () => {
+        const found = await doctor({ POLYLOG_DATA: at('busy') })
+        return find(found.checks, 'leases')?.details?.['leases'] === 1 && found
+      })
 
       assert.equal(code, 0, JSON.stringify(checks))
       assert.match(find(checks, 'nodes')?.sentence ?? '', /^1 live: one \(\d+ runs\)\.$/)

@@ -166,7 +166,6 @@ describe('a batch whose results are certain', () => {
       { conversation: { expect: 'absent', title: null, name: 'mine' } },
       { conversation: { expect: 'absent', title: null, name: null, alias: 'mine' } },
       { joinTurnOf: 'r0' },
-      { cancelEarlier: { by: 'ada', reason: null, at: 1 } },
       { held: {} },
       { reuse: { cacheKey: 'k' } },
       { share: { key: 'k' } },
@@ -183,8 +182,9 @@ describe('a batch whose results are certain', () => {
     await accept('r1', {
       run: inConversation,
       conversation: { expect: 'absent', title: null, name: null, unnamed: true },
+      cancelEarlier: { by: 'ada', reason: null, at: 1 },
     })
-    assert.equal(sent.length, cold.length, 'a new conversation without a name is certain')
+    assert.equal(sent.length, cold.length, 'a new conversation without a name is certain, and has no run to cancel')
   })
 
   test('goes to the writer if all slots may be taken, or if the disk has little room', async () => {
