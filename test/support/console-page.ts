@@ -93,7 +93,12 @@ export async function openConsolePage(browser: Browser, address: string, view: C
 
 /** The findings of axe that keep people from using the page. */
 export async function seriousFindings(page: Page): Promise<string[]> {
-  const { violations } = await new AxeBuilder({ page }).analyze()
+  const axe = new AxeBuilder({ page })
+    // Only they are looked at, and what passes is most of the work.
+    .options({ resultTypes: ['violations'] })
+    // Without it, the results of all frames are put together in a page of their own. The console has no frames.
+    .setLegacyMode(true)
+  const { violations } = await axe.analyze()
   return violations
     .filter(({ impact }) => impact === 'serious' || impact === 'critical')
     .flatMap(({ id, nodes }) => nodes.map(({ html, failureSummary }) => `${id}: ${html}\n${failureSummary ?? ''}`))
