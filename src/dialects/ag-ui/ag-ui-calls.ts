@@ -1,18 +1,10 @@
 // Tool calls on AG-UI, and what a person decides about them.
 
 import type { EventData, EventOf } from '../../journal/event.ts'
+import { resultForModel } from '../../journal/tool-outcome.ts'
 import { defined } from '../../kit/defined.ts'
-import {
-  type Call,
-  latestInput,
-  ranWithOtherInput,
-  shownOutput,
-  startedCall,
-  unannouncedCall,
-  withCall,
-} from '../calls.ts'
+import { type Call, latestInput, ranWithOtherInput, startedCall, unannouncedCall, withCall } from '../calls.ts'
 import { emit, inSequence, silent } from '../dialect.ts'
-import { valueText } from '../interactions.ts'
 import { agUiFrame, customFrame } from './ag-ui-frame.ts'
 import {
   type AgUiCall,
@@ -120,7 +112,8 @@ export function resultFrames(
     const next = withCall(known, toolCallId, { ...call, done: true })
     if (clientHasOwnResults && call.resultOfClient) return silent(next)
     const metadata = metadataOfResult(event)
-    const content = resultText(event)
+    // What the model was told, as in the snapshots of later runs.
+    const content = resultForModel(event)
     return emitInRun(
       next,
       agUiFrame('TOOL_CALL_RESULT', { messageId, toolCallId, content, role: 'tool', ...defined({ metadata }) }),
@@ -134,9 +127,4 @@ function metadataOfResult({ outcome, error, files }: EventData<'tool.done'>): ob
   const links = files?.map((file) => ({ ...file, url: `/v1/files/${encodeURIComponent(file.fileId)}/content` }))
   const metadata = { ...ending, ...defined({ files: links }) }
   return Object.keys(metadata).length === 0 ? undefined : metadata
-}
-
-function resultText(event: EventData<'tool.done'>): string {
-  const output = event.outcome === 'succeeded' || event.outcome === 'failed' ? valueText(shownOutput(event)) : undefined
-  return output ?? (event.outcome === 'succeeded' ? '' : (event.error?.message ?? event.summary))
 }

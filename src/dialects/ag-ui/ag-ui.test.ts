@@ -7,6 +7,7 @@ import { dialectContract, framesOf, textOf } from '../../../test/contracts/diale
 import { type Scenario, scenario } from '../../../test/scenarios/journal-builder.ts'
 import { type ScenarioName, scenarioNamed, scenarios } from '../../../test/scenarios/scenarios.ts'
 import type { RunSpec } from '../../journal/event.ts'
+import { resultForModel } from '../../journal/tool-outcome.ts'
 import type { Frame } from '../dialect.ts'
 import { agUiDialect } from './ag-ui.ts'
 
@@ -244,11 +245,19 @@ describe('the events of format=ag-ui', () => {
     }
   })
 
-  it('shows what is in the journal after a result that failed', () => {
+  it('has the results as the model was told, which is also what a snapshot has', () => {
     const result = ofType(eventsOf(scenarioNamed('tool denied')), 'TOOL_CALL_RESULT')[0]
+    assert.equal(result?.['content'], 'The user did not allow this call, so it was not run. Not now.')
+    assert.deepEqual(result['metadata'], { outcome: 'denied', code: 'tool_denied' })
 
-    assert.equal(result?.['content'], 'Not now.')
-    assert.deepEqual(result?.['metadata'], { outcome: 'denied', code: 'tool_denied' })
+    const outcomes = new Set<string>()
+    for (const scenario of scenarios) {
+      const told = scenario.events.filter((event) => event.type === 'tool.done').map(({ data }) => resultForModel(data))
+      const shown = ofType(eventsOf(scenario), 'TOOL_CALL_RESULT').map(({ content }) => content)
+      assert.deepEqual(shown, told, scenario.name)
+      for (const event of scenario.events) if (event.type === 'tool.done') outcomes.add(event.data.outcome)
+    }
+    assert.ok(outcomes.size >= 3, [...outcomes].join())
   })
 
   it('names the files of a result, with the address of their bytes', () => {
