@@ -6,9 +6,9 @@ import { isMainThread } from 'node:worker_threads'
 import { fileState, type FileState } from './watched-files.ts'
 
 /** The files that were imported since the last report, with their states from before they were read. */
-export type ImportReport = [path: string, state: FileState][]
+export type ImportedFiles = [path: string, state: FileState][]
 
-let report: ImportReport = []
+let report: ImportedFiles = []
 
 // Threads are started with the same options; their files are imported by the main thread or belong to the server.
 if (isMainThread && process.send !== undefined) {

@@ -5,7 +5,7 @@
 import { spawn } from 'node:child_process'
 import { setTimeout as wait } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import type { ImportReport } from './report-imports.ts'
+import type { ImportedFiles } from './report-imports.ts'
 import { WatchedFiles } from './watched-files.ts'
 
 const lookEveryMs = 250
@@ -48,7 +48,7 @@ function start(main: URL, args: readonly string[], files: WatchedFiles): Server 
   const reporter = new URL('./report-imports.ts', import.meta.url).href
   const command = [...process.execArgv, '--import', reporter, fileURLToPath(main), ...args]
   const child = spawn(process.execPath, command, { stdio: ['inherit', 'inherit', 'inherit', 'ipc'] })
-  child.on('message', (report: ImportReport) => {
+  child.on('message', (report: ImportedFiles) => {
     for (const [path, state] of report) files.add(path, state)
   })
   const { promise: ended, resolve } = Promise.withResolvers<number>()

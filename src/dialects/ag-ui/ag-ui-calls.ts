@@ -121,9 +121,9 @@ export function resultFrames(
   })
 }
 
-/** What a result has no field for: how the call ended, if it did not succeed, and its files. */
+/** What a result has no field for: how and why the call ended, if it did not succeed, and its files. */
 function metadataOfResult({ outcome, error, files }: EventData<'tool.done'>): object | undefined {
-  const ending = outcome === 'succeeded' ? {} : { outcome, ...defined({ code: error?.code }) }
+  const ending = outcome === 'succeeded' ? {} : { outcome, ...defined({ code: error?.code, message: error?.message }) }
   const links = files?.map((file) => ({ ...file, url: `/v1/files/${encodeURIComponent(file.fileId)}/content` }))
   const metadata = { ...ending, ...defined({ files: links }) }
   return Object.keys(metadata).length === 0 ? undefined : metadata

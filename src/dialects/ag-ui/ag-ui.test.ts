@@ -248,7 +248,7 @@ describe('the events of format=ag-ui', () => {
   it('has the results as the model was told, which is also what a snapshot has', () => {
     const result = ofType(eventsOf(scenarioNamed('tool denied')), 'TOOL_CALL_RESULT')[0]
     assert.equal(result?.['content'], 'The user did not allow this call, so it was not run. Not now.')
-    assert.deepEqual(result['metadata'], { outcome: 'denied', code: 'tool_denied' })
+    assert.deepEqual(result['metadata'], { outcome: 'denied', code: 'tool_denied', message: 'Not now.' })
 
     const outcomes = new Set<string>()
     for (const scenario of scenarios) {
