@@ -291,7 +291,8 @@ describe('the packed server', () => {
         { cwd: program, encoding: 'utf8' },
       )
 
-    assert.deepEqual([compile('good.ts').stdout, compile('good.ts').status], ['', 0])
+    const good = compile('good.ts')
+    assert.deepEqual([good.stdout, good.status], ['', 0])
     assert.match(compile('bad.ts').stdout, /bad\.ts.*'prot' does not exist/)
     const { status, stdout, stderr } = spawnSync(process.execPath, ['good.ts'], { cwd: program, encoding: 'utf8' })
     assert.deepEqual([status, stderr], [0, ''])
