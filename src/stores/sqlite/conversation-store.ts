@@ -6,7 +6,7 @@ import { contactNotFound } from '../contact-store.ts'
 import type { ConversationRow, ConversationStore, NewConversation } from '../conversation-store.ts'
 import type { ConversationCommands, Handlers } from './commands.ts'
 import type { Row } from './connection.ts'
-import { nameTopic } from './hot-commands.ts'
+import { nameTopic, ownerTopic } from './hot-commands.ts'
 import { nameIsFree } from './known-facts.ts'
 import type { PartAccess } from './part-access.ts'
 import { readPage } from './row-page.ts'
@@ -54,10 +54,12 @@ export function conversationStore({ db, read, write, isReadable, learn }: PartAc
     createConversation: async (row) => void (await write('createConversation', row)),
     readConversation: (id) => read(() => reader.read(id), id),
     findConversationByName,
-    newestUnnamedConversation: (owner) => read(() => reader.newestUnnamed(owner)),
-    listConversations: (owner, page) => read(() => reader.list(owner, page)),
-    listConversationsByLastMessage: (owner, page) => read(() => reader.listByLastMessage(owner, page)),
-    listConversationsOfContact: (owner, contactId, page) => read(() => reader.listOfContact(owner, contactId, page)),
+    newestUnnamedConversation: (owner) => read(() => reader.newestUnnamed(owner), ownerTopic(owner)),
+    listConversations: (owner, page) => read(() => reader.list(owner, page), ownerTopic(owner)),
+    listConversationsByLastMessage: (owner, page) =>
+      read(() => reader.listByLastMessage(owner, page), ownerTopic(owner)),
+    listConversationsOfContact: (owner, contactId, page) =>
+      read(() => reader.listOfContact(owner, contactId, page), ownerTopic(owner)),
     countConversations: (prefix) => read(() => reader.count(prefix)),
     updateConversation: async (id, changes, at) =>
       (await write('updateConversation', { id, changes, at })) ?? undefined,

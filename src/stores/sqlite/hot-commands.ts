@@ -96,9 +96,12 @@ function givenNames(conversation: Accept['conversation']): string[] {
 
 export const nameTopic = (owner: string, name: string): string => JSON.stringify([owner, name])
 
+/** Everything that belongs to a user. */
+export const ownerTopic = (owner: string): string => JSON.stringify([owner])
+
 /**
- * What the rows are about that the command changes: its run, the conversation of the run, and the names that it gives. Queries that are about
- * something else need not wait for it.
+ * What the rows are about that the command changes: its run, the conversation and the owner of the run, and the names that it gives. Queries
+ * that are about something else need not wait for it.
  */
 export function topicsOf<Name extends CommandName>(
   name: Name,
@@ -108,15 +111,17 @@ export function topicsOf<Name extends CommandName>(
   if (name === 'accept') {
     const { run, conversation } = input as Accept
     const topics = givenNames(conversation).map((given) => nameTopic(run.owner, given))
-    topics.push(run.id)
+    topics.push(run.id, ownerTopic(run.owner))
     if (run.conversationId !== null) topics.push(run.conversationId)
     return topics
   }
   if (name !== 'append') return [everyTopic]
   const { runId, messages = [] } = input as Append
-  const conversationId = known.conversationOf(runId)
-  if (conversationId === undefined) return [everyTopic]
-  const topics = conversationId === null ? [runId] : [runId, conversationId]
+  const run = known.get(runId)
+  if (run === undefined) return [everyTopic]
+  const { conversationId, owner } = run
+  const topics = [runId, ownerTopic(owner)]
+  if (conversationId !== null) topics.push(conversationId)
   for (const message of messages) if (message.conversationId !== conversationId) topics.push(message.conversationId)
   return topics
 }
@@ -204,6 +209,7 @@ function acceptedRow({ run, attempt, journal, start }: Accept, claim: NonNullabl
 }
 
 type KnownRun = {
+  readonly owner: string
   epoch: number
   lastSeq: number
   readonly conversationId: string | null
@@ -222,9 +228,9 @@ export class KnownRuns {
     if (effect.type === 'accept') {
       const { run, slots, addsHistory } = effect
       if (slots !== undefined && this.#runs.size + this.#forgotten.size >= slots) return false
-      const { id, epoch, lastSeq, conversationId } = run
+      const { id, owner, epoch, lastSeq, conversationId } = run
       // The conversation was read before, so nothing about it is in the log but what this command adds.
-      this.#runs.set(id, { epoch, lastSeq, conversationId, isHistoryStored: !addsHistory })
+      this.#runs.set(id, { owner, epoch, lastSeq, conversationId, isHistoryStored: !addsHistory })
       return true
     }
     if (!this.isCertain(effect)) return false
@@ -232,9 +238,8 @@ export class KnownRuns {
     return true
   }
 
-  /** Undefined if the run is not known. */
-  conversationOf(runId: string): string | null | undefined {
-    return this.#runs.get(runId)?.conversationId
+  get(runId: string): Readonly<KnownRun> | undefined {
+    return this.#runs.get(runId)
   }
 
   /** Whether the run is known, and the database has all messages before it. */
@@ -270,11 +275,11 @@ export class KnownRuns {
   }
 
   /** The database has returned the row of a run. */
-  private read({ id, epoch, lastSeq, leaseOwner, conversationId }: RunRow): void {
+  private read({ id, owner, epoch, lastSeq, leaseOwner, conversationId }: RunRow): void {
     this.#forgotten.delete(id)
     if (leaseOwner === null) this.#runs.delete(id)
     // The command that returned it was executed after everything before the run.
-    else this.#runs.set(id, { epoch, lastSeq, conversationId, isHistoryStored: true })
+    else this.#runs.set(id, { owner, epoch, lastSeq, conversationId, isHistoryStored: true })
   }
 
   /** The database did not execute a command of the run: it decides about the run until that is claimed again. */

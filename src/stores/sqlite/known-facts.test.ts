@@ -254,16 +254,22 @@ describe('a read', () => {
     await read()
     return unappliedRecords(file) === 0
   }
-  const reads: Record<string, [(about: string) => Promise<unknown>, kind: 'run' | 'conversation']> = {
-    readRun: [(id) => store.readRun(id), 'run'],
-    openRuns: [(id) => store.openRuns(id), 'conversation'],
-    readConversation: [(id) => store.readConversation(id), 'conversation'],
-    listMessages: [(id) => store.listMessages(id, { limit: 10 }), 'conversation'],
-    historyBefore: [(id) => store.historyBefore(id, 'ended', 10), 'conversation'],
+  const page = { limit: 10 }
+  const reads: Record<string, [(about: string) => Promise<unknown>, about: string]> = {
+    readRun: [(id) => store.readRun(id), 'other'],
+    openRuns: [(id) => store.openRuns(id), 'c-other'],
+    readConversation: [(id) => store.readConversation(id), 'c-other'],
+    listMessages: [(id) => store.listMessages(id, page), 'c-other'],
+    historyBefore: [(id) => store.historyBefore(id, 'ended', 10), 'c-other'],
+    listRuns: [(owner) => store.listRuns({ owner, limit: 10 }), owner],
+    'listRuns of a conversation': [(conversationId) => store.listRuns({ owner, conversationId, limit: 10 }), 'c-other'],
+    listConversations: [(owner) => store.listConversations(owner, page), owner],
+    listConversationsByLastMessage: [(owner) => store.listConversationsByLastMessage(owner, page), owner],
+    newestUnnamedConversation: [(owner) => store.newestUnnamedConversation(owner), owner],
   }
-  for (const [name, [read, kind]] of Object.entries(reads)) {
+  for (const [name, [read, about]] of Object.entries(reads)) {
     test(`${name} waits for what the log has about it`, async () => {
-      assert.equal(await isWaitedFor(() => read(kind === 'run' ? 'other' : 'c-other')), true)
+      assert.equal(await isWaitedFor(() => read(about)), true)
     })
     test(`${name} does not wait for the rest of the log`, async () => {
       assert.equal(await isWaitedFor(() => read('else')), false)
@@ -283,8 +289,25 @@ describe('a read', () => {
     assert.equal((await store.findConversationByName(owner, 'mine'))?.updatedAt, 2)
   })
 
-  test('about no single run or conversation waits for all of the log', async () => {
-    assert.equal(await isWaitedFor(() => store.listConversations(owner, { limit: 1 })), true)
+  test('about everybody waits for all of the log', async () => {
+    assert.equal(await isWaitedFor(() => store.countRuns()), true)
+  })
+
+  test('of an idempotency key does not wait, because commands with a key go to the database', async () => {
+    const idempotency = { key: 'k', route: 'r', fingerprint: 'f' }
+    await store.accept(inConversation('keyed', 'c-keyed', 'absent', { claim: claimNow, idempotency }))
+    assert.equal(unappliedRecords(file), 0)
+    assert.equal(await isWaitedFor(() => store.findIdempotent(owner, 'r', 'none')), false)
+    assert.equal((await store.findIdempotent(owner, 'r', 'k'))?.runId, 'keyed')
+  })
+
+  test('of the runs and conversations of a user sees those that only the log has', async () => {
+    await acceptNamed('r1', 'c1', null)
+    assert.deepEqual(idsOf((await store.listRuns({ owner, conversationId: 'c1', limit: 1 })).rows), ['r1'])
+    await acceptNamed('r2', 'c2', null)
+    assert.deepEqual(idsOf((await store.listConversations(owner, { limit: 1 })).rows), ['c2'])
+    await end('r2', 1, 'c2')
+    assert.equal((await store.listRuns({ owner, limit: 1 })).rows[0]?.status, 'succeeded')
   })
 })
 

@@ -7,8 +7,8 @@ import type { CommandName, Commands } from './commands.ts'
 export type PartAccess = {
   db: DatabaseSync
   /**
-   * Runs a query that sees every acknowledged write, or every one about a topic: the id of a run or of a conversation, or a name of one
-   * (`nameTopic`). Errors of the database become AppErrors; a closed store is `store_unavailable`.
+   * Runs a query that sees every acknowledged write, or every one about a topic: the id of a run or of a conversation, a name of one
+   * (`nameTopic`), or its owner (`ownerTopic`). Errors of the database become AppErrors; a closed store is `store_unavailable`.
    */
   read<T>(query: () => T, about?: string): Promise<T>
   /** Whether a query about the topic would see every acknowledged write now. */

@@ -10,6 +10,7 @@ import { defined } from '../../kit/defined.ts'
 import type { AcceptInput, LeaseRequest, RunRow, RunStore, RunWrite } from '../run-store.ts'
 import type { EncodedEvents, Lease } from './commands.ts'
 import type { CommitQueue } from './commit-queue.ts'
+import { ownerTopic } from './hot-commands.ts'
 import { journalReader } from './journal-reader.ts'
 import type { JournalTails } from './journal-tails.ts'
 import { isIdle } from './known-facts.ts'
@@ -145,10 +146,13 @@ export function runStore(
         return found
       }),
     listRuns: (filter) =>
-      read(() => {
-        const { rows, more } = runs.list(filter)
-        return { rows: rows.map(current), more }
-      }),
+      read(
+        () => {
+          const { rows, more } = runs.list(filter)
+          return { rows: rows.map(current), more }
+        },
+        filter.conversationId ?? ownerTopic(filter.owner),
+      ),
     listOpenRuns: (limit) => read(() => runs.allOpen(limit).map(current)),
     openRuns: (conversationId) =>
       read(() => {
@@ -158,7 +162,8 @@ export function runStore(
         return open
       }, conversationId),
     findIdempotent: (owner, route, key) =>
-      read(() => {
+      // No command with a key is acknowledged from the log.
+      readCommitted(() => {
         const found = runs.idempotent(owner, route, key)
         if (found === undefined) return undefined
         const { runId, fingerprint, reused } = found
