@@ -53,12 +53,16 @@ function start(main: URL, args: readonly string[], files: WatchedFiles): Server 
   })
   const { promise: ended, resolve } = Promise.withResolvers<number>()
   let hasEnded = false
-  // `close` comes after the last report; `exit` may come before it.
-  child.once('close', (code) => {
+  const end = (code: number | null) => {
     hasEnded = true
     resolve(code ?? 1)
+  }
+  // `close` comes after the last report; `exit` may come before it.
+  child.once('close', end)
+  child.once('error', (error) => {
+    say(`The server could not be started: ${error.message}`)
+    end(null)
   })
-  child.once('error', (error) => say(`The server could not be started: ${error.message}`))
   return { ended, hasEnded: () => hasEnded, stop: (signal) => void child.kill(signal) }
 }
 

@@ -198,7 +198,7 @@ export class CommitQueue {
 
   /** Whether the run is open on this thread, and the database has all messages before it, also if it does not have the run yet. */
   isHistoryStored(runId: string): boolean {
-    return this.#known.isHistoryStored(runId)
+    return this.#known.get(runId)?.isHistoryStored === true
   }
 
   /** True if the database has every row that was acknowledged, or every row about a topic (see `topicsOf`). Deltas change no row. */

@@ -174,7 +174,7 @@ function acceptEffect(input: Accept, holds: (fact: string) => boolean): HotAccep
 /** Whether the conversation of the run is known to be as the command expects it, without open runs. */
 function isConversationCertain({ run, conversation }: Accept, holds: (fact: string) => boolean): boolean {
   const { owner, conversationId } = run
-  if (conversation === null || conversationId === null) return conversation === conversationId
+  if (conversation === null || conversationId === null) return conversation === null && conversationId === null
   const { expect, name, alias } = conversation
   if (alias !== undefined) return false
   if (expect === 'present') return name === null && holds(isIdle(owner, conversationId))
@@ -240,11 +240,6 @@ export class KnownRuns {
 
   get(runId: string): Readonly<KnownRun> | undefined {
     return this.#runs.get(runId)
-  }
-
-  /** Whether the run is known, and the database has all messages before it. */
-  isHistoryStored(runId: string): boolean {
-    return this.#runs.get(runId)?.isHistoryStored === true
   }
 
   /** Whether the append is certain to succeed. */

@@ -49,10 +49,11 @@ export function messageStore({ db, read, readCommitted, write, isHistoryStored }
     pageOfAllMessages: (conversationId, page) => read(() => reader.pageOfAll(conversationId, page), conversationId),
     setMessageStates: async (states) => void (await write('setMessageStates', states)),
     historyBefore(conversationId, beforeRunId, limit, beforeMessageId) {
-      if (!isHistoryStored(beforeRunId))
-        return read(() => reader.historyBefore(conversationId, beforeRunId, limit, beforeMessageId), conversationId)
-      // Only the log may have the run itself. All messages that the database has are then before it.
-      return readCommitted(() => reader.historyBefore(conversationId, beforeRunId, limit, beforeMessageId, lastTurn))
+      const isStored = isHistoryStored(beforeRunId)
+      // If only the log has the run, all messages that the database has are before it.
+      const turn = isStored ? lastTurn : firstTurn
+      const query = () => reader.historyBefore(conversationId, beforeRunId, turn, limit, beforeMessageId)
+      return isStored ? readCommitted(query) : read(query, conversationId)
     },
   }
 }
@@ -119,9 +120,9 @@ function messageReader(db: DatabaseSync) {
     historyBefore(
       conversationId: string,
       beforeRunId: string,
+      turn: number,
       limit: number,
       beforeMessageId: string | undefined,
-      turn = firstTurn,
     ): MessageRow[] {
       const rows =
         beforeMessageId === undefined

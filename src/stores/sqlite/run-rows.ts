@@ -49,7 +49,6 @@ export function runReader(db: DatabaseSync) {
   const openInConversation = db.prepare(
     `SELECT * FROM runs WHERE conversation_id = ? AND ${unfinished} ORDER BY position`,
   )
-  const owner = db.prepare('SELECT owner FROM conversations WHERE id = ?')
   const openOfAll = db.prepare(`SELECT * FROM runs WHERE ${unfinished} ORDER BY position LIMIT ?`)
   const idempotent = db.prepare(
     'SELECT run_id, fingerprint, reused FROM idempotency_keys WHERE owner = ? AND route = ? AND key = ?',
@@ -103,10 +102,6 @@ export function runReader(db: DatabaseSync) {
     },
     allOpen(limit: number): RunRow[] {
       return openOfAll.all(limit).map(toRunRow)
-    },
-    /** The owner of a conversation. */
-    ownerOf(conversationId: string): string | undefined {
-      return owner.get(conversationId)?.owner as string | undefined
     },
     open(conversationId: string): RunRow[] {
       return openInConversation.all(conversationId).map(toRunRow)

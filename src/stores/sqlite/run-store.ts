@@ -29,6 +29,7 @@ export function runStore(
 ): RunStore {
   const runs = runReader(db)
   const journal = journalReader(db, tails)
+  const conversationOwner = db.prepare('SELECT owner FROM conversations WHERE id = ?')
 
   /** The row with the current `lastSeq`: deltas do not update the row, but this thread knows their seqs. */
   function current(run: RunRow): RunRow {
@@ -157,8 +158,8 @@ export function runStore(
     openRuns: (conversationId) =>
       read(() => {
         const open = runs.open(conversationId).map(current)
-        const owner = open.length === 0 ? runs.ownerOf(conversationId) : undefined
-        if (owner !== undefined) learn(isIdle(owner, conversationId))
+        const conversation = open.length === 0 ? conversationOwner.get(conversationId) : undefined
+        if (conversation !== undefined) learn(isIdle(conversation.owner as string, conversationId))
         return open
       }, conversationId),
     findIdempotent: (owner, route, key) =>
