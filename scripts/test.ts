@@ -47,8 +47,8 @@ const memoryFolder = '/dev/shm'
 const memoryBytesMin = 4 * 1024 ** 3
 /** Files that need a process of their own. */
 const alone = [
-  // They load no server but start and kill many, and take longest.
-  'test/{cli,clients,console,crash,packages,process}/*',
+  // They load no server but start and kill many, and take long.
+  'test/{cli,clients,packages,process}/*',
   // It changes the environment of its process.
   'src/tools/mcp-stdio.test.ts',
   // It measures its process.
@@ -56,6 +56,8 @@ const alone = [
 ]
 /** Files that share a process, because each starts several nodes that have to meet deadlines: two of them at once would be late. */
 const oneAtATime = ['test/{chaos,cluster,torture}/*']
+/** Folders whose files share processes with each other only: those of the console share a browser, those of crashes load no server. */
+const apart = ['test/console/*', 'test/crash/*']
 /** Files that run on PostgreSQL as well: whatever runs, recovers or follows a run. */
 const onBothDatabases = ['src/runs/*', 'test/{crash,properties,specs}/*']
 /** Files among them that have nothing to do with a database. */
@@ -193,14 +195,15 @@ function hasMemoryFolder(): boolean {
 /** Writes one file per process, which imports test files; the paths of these files. */
 function writeGroups(runs: TestRun[], folder: string): string[] {
   const isIn = (patterns: string[], { file }: TestRun) => patterns.some((pattern) => matchesGlob(file, pattern))
-  const isShared = (run: TestRun) => !isIn(alone, run) && !isIn(oneAtATime, run)
+  const isShared = (run: TestRun) => ![alone, oneAtATime, apart].some((patterns) => isIn(patterns, run))
   const databases = ['sqlite', 'postgres'] as const
   const serial = databases.map((database) => runs.filter((run) => run.database === database && isIn(oneAtATime, run)))
   const single = runs.filter((run) => isIn(alone, run)).map((run) => [run])
-  const shared = databases.flatMap((database) =>
-    grouped(runs.filter((run) => run.database === database && isShared(run))),
-  )
-  return [...serial.filter(({ length }) => length > 0), ...single, ...shared].map((group, index) => {
+  const sharedBy = (isMember: (run: TestRun) => boolean) =>
+    databases.flatMap((database) => grouped(runs.filter((run) => run.database === database && isMember(run))))
+  const folders = apart.flatMap((pattern) => sharedBy((run) => isIn([pattern], run)))
+  const lists = [...serial.filter(({ length }) => length > 0), ...folders, ...single, ...sharedBy(isShared)]
+  return lists.map((group, index) => {
     // The names are sorted by node, and those that take longest come first.
     const path = join(folder, `${String(index).padStart(3, '0')}.test.mjs`)
     writeFileSync(path, groupOf(group))

@@ -5,7 +5,7 @@ import { after, test } from 'node:test'
 import type { Page } from 'playwright-core'
 import { agentFolder } from '../support/agent-folder.ts'
 import { sharedConsoleBrowser } from '../support/console-page.ts'
-import { type Json, messagesOf, says, sharedServerProcess, someone } from '../support/test-server.ts'
+import { type Json, messagesOf, says, sharedTestServer, someone } from '../support/test-server.ts'
 
 const folder = agentFolder()
 after(() => folder.dispose())
@@ -21,7 +21,7 @@ folder.agent(
   { 'system.mustache': 'Talk like a pirate.' },
 )
 
-const server = sharedServerProcess({ POLYLOG_AGENTS_DIR: folder.path })
+const server = sharedTestServer({ POLYLOG_AGENTS_DIR: folder.path })
 const consoleBrowser = sharedConsoleBrowser()
 
 const agent = (page: Page) => page.getByRole('combobox', { name: 'Agent', exact: true })

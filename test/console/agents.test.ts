@@ -11,7 +11,7 @@ import {
   seriousFindings,
   sharedConsoleBrowser,
 } from '../support/console-page.ts'
-import { hangsAfter, type Json, says, sharedServerProcess, someone, until } from '../support/test-server.ts'
+import { hangsAfter, type Json, says, sharedTestServer, someone, until } from '../support/test-server.ts'
 
 const folder = agentFolder()
 after(() => folder.dispose())
@@ -63,7 +63,7 @@ folder.agent(
 )
 folder.agent('broken_agent', { name: 'Broken', prompt: { systemTemplate: 'missing.mustache' } })
 
-const server = sharedServerProcess({ POLYLOG_AGENTS_DIR: folder.path })
+const server = sharedTestServer({ POLYLOG_AGENTS_DIR: folder.path })
 const consoleBrowser = sharedConsoleBrowser()
 
 const plan = (title: string, more: Json = {}): Json => ({

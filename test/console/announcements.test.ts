@@ -5,9 +5,9 @@ import { describe, test, type TestContext } from 'node:test'
 import type { Page } from 'playwright-core'
 import { announce, announcement, betweenMs } from '../../console/src/ui/announcements.ts'
 import { sharedConsoleBrowser } from '../support/console-page.ts'
-import { says, sharedServerProcess, someone, until } from '../support/test-server.ts'
+import { says, sharedTestServer, someone, until } from '../support/test-server.ts'
 
-const server = sharedServerProcess()
+const server = sharedTestServer()
 const consoleBrowser = sharedConsoleBrowser()
 
 /** Time stands still until the test moves it; what is told is listed. */

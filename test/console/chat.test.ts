@@ -1,4 +1,4 @@
-// The chat of the console in a real Chromium, on the real server in another process, with a fake model provider.
+// The chat of the console in a real Chromium, on the real server, with a fake model provider.
 
 import assert from 'node:assert/strict'
 import { describe, test, type TestContext } from 'node:test'
@@ -10,9 +10,9 @@ import {
   seriousFindings,
   sharedConsoleBrowser,
 } from '../support/console-page.ts'
-import { calls, hangsAfter, type Json, says, sharedServerProcess, someone } from '../support/test-server.ts'
+import { calls, hangsAfter, type Json, says, sharedTestServer, someone } from '../support/test-server.ts'
 
-const server = sharedServerProcess()
+const server = sharedTestServer()
 const consoleBrowser = sharedConsoleBrowser()
 
 async function openChat(context: TestContext, user: string, view: ConsoleView = {}): Promise<Page | null> {

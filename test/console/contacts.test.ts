@@ -6,9 +6,9 @@ import { readFileSync } from 'node:fs'
 import { describe, test, type TestContext } from 'node:test'
 import type { Page } from 'playwright-core'
 import { type ConsoleView, picture, seriousFindings, sharedConsoleBrowser } from '../support/console-page.ts'
-import { type Json, says, sharedServerProcess, someone } from '../support/test-server.ts'
+import { type Json, says, sharedTestServer, someone } from '../support/test-server.ts'
 
-const server = sharedServerProcess()
+const server = sharedTestServer()
 const consoleBrowser = sharedConsoleBrowser()
 
 async function openContacts(context: TestContext, user: string, path = '', view: ConsoleView = {}) {

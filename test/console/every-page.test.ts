@@ -6,9 +6,9 @@ import { test } from 'node:test'
 import type { Page } from 'playwright-core'
 import { consolePaths } from '../../src/http/console/console-paths.ts'
 import { type ConsoleView, picture, seriousFindings, sharedConsoleBrowser } from '../support/console-page.ts'
-import { calls, runIdOf, says, sharedServerProcess, someone } from '../support/test-server.ts'
+import { calls, runIdOf, says, sharedTestServer, someone } from '../support/test-server.ts'
 
-const server = sharedServerProcess()
+const server = sharedTestServer()
 const consoleBrowser = sharedConsoleBrowser()
 const user = someone()
 let made: Promise<string[]> | undefined

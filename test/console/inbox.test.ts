@@ -6,11 +6,11 @@ import { after, describe, test, type TestContext } from 'node:test'
 import type { Page } from 'playwright-core'
 import { type ConsoleView, picture, seriousFindings, sharedConsoleBrowser } from '../support/console-page.ts'
 import { asks, errandResult, skillsFolder, startJob } from '../support/jobs.ts'
-import { calls, type Json, messagesOf, says, sharedServerProcess, someone } from '../support/test-server.ts'
+import { calls, type Json, messagesOf, says, sharedTestServer, someone } from '../support/test-server.ts'
 import { until } from '../support/until.ts'
 
 const folder = skillsFolder()
-const server = sharedServerProcess({ POLYLOG_SKILLS_DIR: folder })
+const server = sharedTestServer({ POLYLOG_SKILLS_DIR: folder })
 const consoleBrowser = sharedConsoleBrowser()
 after(() => rmSync(folder, { recursive: true, force: true }))
 

@@ -6,7 +6,7 @@ import { after, describe, test, type TestContext } from 'node:test'
 import type { Page } from 'playwright-core'
 import { type ConsoleView, picture, seriousFindings, sharedConsoleBrowser } from '../support/console-page.ts'
 import { asks, errand, skillsFolder, writeSkill } from '../support/jobs.ts'
-import { calls, hangsAfter, type Json, says, sharedServerProcess, someone } from '../support/test-server.ts'
+import { calls, hangsAfter, type Json, says, sharedTestServer, someone } from '../support/test-server.ts'
 
 const folder = skillsFolder()
 const runnerCard = { id: 'survey', name: 'Survey', version: '2.1.0', execution_modes: ['interactive', 'auto'] }
@@ -34,7 +34,7 @@ writeSkill(folder, 'survey', {
     properties: { verbose: { type: 'boolean', description: 'Write more.' } },
   }),
 })
-const server = sharedServerProcess({ POLYLOG_SKILLS_DIR: folder, POLYLOG_UPLOAD_MAX: '4096' })
+const server = sharedTestServer({ POLYLOG_SKILLS_DIR: folder, POLYLOG_UPLOAD_MAX: '4096' })
 const consoleBrowser = sharedConsoleBrowser()
 after(() => rmSync(folder, { recursive: true, force: true }))
 

@@ -5,9 +5,9 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Locator, Page } from 'playwright-core'
 import { sharedConsoleBrowser } from '../support/console-page.ts'
-import { calls, hangsAfter, messagesOf, says, sharedServerProcess, someone, until } from '../support/test-server.ts'
+import { calls, hangsAfter, messagesOf, says, sharedTestServer, someone, until } from '../support/test-server.ts'
 
-const server = sharedServerProcess()
+const server = sharedTestServer()
 const consoleBrowser = sharedConsoleBrowser()
 
 /** More than any part of a page needs. */

@@ -6,9 +6,9 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { CDPSession } from 'playwright-core'
 import { sharedConsoleBrowser } from '../support/console-page.ts'
-import { runIdOf, sharedServerProcess, someone } from '../support/test-server.ts'
+import { runIdOf, sharedTestServer, someone } from '../support/test-server.ts'
 
-const server = sharedServerProcess()
+const server = sharedTestServer()
 const consoleBrowser = sharedConsoleBrowser()
 const deltas = 30_000
 const steps = 40

@@ -1,4 +1,4 @@
-// The page of a run and the list of runs in a real Chromium, on the real server in another process, with a fake provider.
+// The page of a run and the list of runs in a real Chromium, on the real server, with a fake provider.
 
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
@@ -6,9 +6,9 @@ import { describe, test, type TestContext } from 'node:test'
 import type { Page } from 'playwright-core'
 import { type ConsoleView, picture, seriousFindings, sharedConsoleBrowser } from '../support/console-page.ts'
 import { changeJournal } from '../support/test-database.ts'
-import { calls, type Json, runIdOf, says, sharedServerProcess, someone } from '../support/test-server.ts'
+import { calls, type Json, runIdOf, says, sharedTestServer, someone } from '../support/test-server.ts'
 
-const server = sharedServerProcess()
+const server = sharedTestServer()
 const consoleBrowser = sharedConsoleBrowser()
 
 async function openPage(

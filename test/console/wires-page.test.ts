@@ -1,13 +1,13 @@
-// The page of wires in a real Chromium, on the real server in another process, with a fake provider.
+// The page of wires in a real Chromium, on the real server, with a fake provider.
 
 import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
 import type { Page } from 'playwright-core'
 import { formatDialects } from '../../src/http/formats.ts'
 import { type ConsoleView, picture, seriousFindings, sharedConsoleBrowser } from '../support/console-page.ts'
-import { calls, runIdOf, says, sharedServerProcess, someone } from '../support/test-server.ts'
+import { calls, runIdOf, says, sharedTestServer, someone } from '../support/test-server.ts'
 
-const server = sharedServerProcess()
+const server = sharedTestServer()
 const consoleBrowser = sharedConsoleBrowser()
 
 async function openPage(

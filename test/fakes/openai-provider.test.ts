@@ -79,3 +79,22 @@ test('a bench model streams as many chunks as its name says, paced or not', asyn
     assert.match(frames.at(-2) ?? '', new RegExp(`"completion_tokens":${chunks}`))
   }
 })
+
+test('a provider that was stopped is used again, as if it were new', async () => {
+  const first = await startFakeProvider()
+  const question = (marker: string) => ({ method: 'POST', body: JSON.stringify(user(marker)) })
+  await first.script([[{ text: 'old' }, { stall: true }]], 'marker')
+  const open = await fetch(`${first.baseUrl}/chat/completions`, question('marker'))
+  await first.script([[{ text: 'never told' }, { finish: 'stop' }]], 'marker')
+  await first.stop()
+  await assert.rejects(open.text())
+
+  const second = await startFakeProvider()
+
+  assert.equal(second.baseUrl, first.baseUrl)
+  assert.deepEqual(await second.requests(), [])
+  const answer = await fetch(`${second.baseUrl}/chat/completions`, question('marker'))
+  assert.match(await answer.text(), /"fake "/)
+  await second.kill()
+  await assert.rejects(second.requests())
+})

@@ -6,6 +6,7 @@
 //                           whose last user message contains that text, with `model` only for that model
 //   POST /control/release   ends every stall
 //   POST /control/reset     forgets scripts and requests, ends stalls
+//   POST /control/renew     as reset, and closes all connections but this one: as if it were started again
 //   GET  /control/requests  everything that was asked so far
 //   GET  /control/wait?requests=n&closedEarly=m   the same, as soon as there are that many
 //
@@ -13,7 +14,7 @@
 // `bench-<chunks>-<delayMs>` streams that many chunks with that pacing, cheaply.
 
 import * as http from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { AddressInfo, Socket } from 'node:net'
 import { streamBenchAnswer } from './openai-bench.ts'
 import type { Action, FakeToolCall, SeenRequest } from './openai-script.ts'
 
@@ -24,6 +25,7 @@ let requests: SeenRequest[] = []
 let stalls = new Set<() => void>()
 let waiters: (() => void)[] = []
 const connections = new WeakMap<object, number>()
+const sockets = new Set<Socket>()
 let connectionCount = 0
 
 const server = http.createServer((request, response) => {
@@ -37,6 +39,8 @@ server.keepAliveTimeout = 60_000
 server.on('connection', (socket) => {
   connectionCount += 1
   connections.set(socket, connectionCount)
+  sockets.add(socket)
+  socket.on('close', () => sockets.delete(socket))
   socket.setNoDelay(true)
 })
 server.listen(0, '127.0.0.1', () => {
@@ -252,9 +256,13 @@ function control(url: URL, body: string, response: http.ServerResponse): void {
       return
     }
     case '/control/reset':
-      scripts = []
-      requests = []
-      releaseAll()
+      forget()
+      sendJson(response, 200, {})
+      return
+    case '/control/renew':
+      forget()
+      connectionCount = 0
+      for (const socket of sockets) if (socket !== response.socket) socket.destroy()
       sendJson(response, 200, {})
       return
     case '/control/release':
@@ -278,6 +286,12 @@ function control(url: URL, body: string, response: http.ServerResponse): void {
     default:
       sendJson(response, 404, { error: 'no such control' })
   }
+}
+
+function forget(): void {
+  scripts = []
+  requests = []
+  releaseAll()
 }
 
 function wake(): void {

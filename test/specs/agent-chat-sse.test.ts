@@ -522,7 +522,7 @@ function scenarios(client: string): void {
   // Last, since the provider does not come back.
   describe('CHAT-030 LLM provider unavailable', () => {
     test('CHAT-030 a provider that cannot be reached ends with error, then agent.end failed', async () => {
-      await server.provider.stop()
+      await server.provider.kill()
 
       const frames = await server.chatToEnd(someone(), 'hi')
 

@@ -1,4 +1,4 @@
-// The console in a real Chromium, for tests: one browser per test file, and a page of its own for each test. Every page
+// The console in a real Chromium, for tests: one browser per process, and a page of its own for each test. Every page
 // records what must not happen on any of them: errors of scripts, refusals of the content security policy, and requests
 // to other hosts.
 
@@ -36,10 +36,20 @@ const shownWithinMs = 30_000
 /** Set it to a folder to get pictures. */
 const picturesFolder = process.env['POLYLOG_TEST_PICTURES'] ?? ''
 
-/** One browser for all tests of a file: started by the first that opens a page, closed after the last. */
+/** Started by the first test that opens a page, and closed after the last test file that uses it. */
+let started: Promise<Browser> | undefined
+let users = 0
+
+/** One browser for all tests of a process. */
 export function sharedConsoleBrowser(): ConsoleBrowser {
-  let started: Promise<Browser> | undefined
-  after(async () => (await started)?.close())
+  users += 1
+  after(async () => {
+    users -= 1
+    if (users > 0) return
+    const last = started
+    started = undefined
+    await (await last)?.close()
+  })
   return {
     async open(context, address, view = {}) {
       const program = ensureProgram('chromium')

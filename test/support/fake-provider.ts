@@ -3,6 +3,7 @@
 
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import type { Socket } from 'node:net'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import type { Action, SeenRequest } from '../fakes/openai-script.ts'
@@ -20,10 +21,20 @@ export type FakeProvider = {
   /** Ends every stall. */
   release(): Promise<void>
   reset(): Promise<void>
+  /** Call it after the last test: closes its connections and forgets everything. Another test file may get it. */
   stop(): Promise<void>
+  /** Ends its process; requests to it fail from then on. */
+  kill(): Promise<void>
 }
 
+/** Providers of earlier tests of this process. A start takes 0.2 s of CPU time, and most test files need a provider. */
+const idle: FakeProvider[] = []
+
 export async function startFakeProvider(): Promise<FakeProvider> {
+  return idle.pop() ?? (await spawnProvider())
+}
+
+async function spawnProvider(): Promise<FakeProvider> {
   const path = fileURLToPath(new URL('../fakes/openai-provider.ts', import.meta.url))
   const child = spawn(process.execPath, [path], { stdio: ['pipe', 'pipe', 'inherit'] })
   const exited = once(child, 'exit')
@@ -32,6 +43,9 @@ export async function startFakeProvider(): Promise<FakeProvider> {
     once(lines, 'line'),
     exited.then(() => Promise.reject(new Error('The fake provider did not start.'))),
   ])) as [string]
+  // It ends when this process has ended and does not keep it alive.
+  child.unref()
+  for (const pipe of [child.stdin, child.stdout] as unknown as Socket[]) pipe.unref()
   const { port } = JSON.parse(line) as { port: number }
   const origin = `http://127.0.0.1:${port}`
 
@@ -42,7 +56,7 @@ export async function startFakeProvider(): Promise<FakeProvider> {
     return response.json()
   }
 
-  return {
+  const provider: FakeProvider = {
     baseUrl: `${origin}/v1`,
     async script(answers, match, model) {
       await control('script', { answers, match, model })
@@ -60,9 +74,14 @@ export async function startFakeProvider(): Promise<FakeProvider> {
       await control('reset', {})
     },
     async stop() {
-      child.stdin.end()
+      if (child.exitCode !== null || child.signalCode !== null || idle.includes(provider)) return
+      await control('renew', {})
+      idle.push(provider)
+    },
+    async kill() {
       child.kill()
       await exited
     },
   }
+  return provider
 }
