@@ -326,14 +326,16 @@ export type BatchReply = {
 export type WriterMessage =
   | { type: 'ready'; log: LogState }
   | { type: 'refused'; failure: Failure }
-  | { type: 'closed' }
+  /** `isSpent`: closing failed, and the thread must not be used again. */
+  | { type: 'closed'; isSpent: boolean }
   /** The whole batch was rolled back. `applied`: the commands that were acknowledged from the log were then executed alone. */
   | { type: 'failed'; failure: Failure; applied?: BatchReply }
   /** Closing failed after the last batch, so no command is waiting for this error. */
   | { type: 'trouble'; failure: Failure }
   | BatchReply
 
-export type WriterRequest = CommandBatch | 'close'
+/** `open`: the path of the database file. */
+export type WriterRequest = { open: string } | CommandBatch | 'close'
 
 export function toFailure(error: AppError): Failure {
   const { cause } = error

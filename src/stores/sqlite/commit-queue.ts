@@ -13,7 +13,7 @@
 // database executes all commands in their order. While the log syncs a batch, deltas that came after it are written and
 // acknowledged: they need no sync, and the disk may take long.
 
-import { Worker } from 'node:worker_threads'
+import type { Worker } from 'node:worker_threads'
 import { AppError } from '../../errors/app-error.ts'
 import type { Clock, Timer } from '../../kit/clock.ts'
 import type { CommandLog } from './command-log.ts'
@@ -80,18 +80,11 @@ export type QueueOptions = {
   mayLog?(): boolean
 }
 
-export function startWriter(file: string): Worker {
-  return new Worker(new URL('./writer-worker.ts', import.meta.url), {
-    workerData: { file },
-    name: 'polylog-sqlite-writer',
-  })
-}
-
 export class CommitQueue {
   readonly #writer: Writer
   readonly #options: QueueOptions
   readonly #opened = Promise.withResolvers<void>()
-  #closed: PromiseWithResolvers<void> | undefined
+  #closed: PromiseWithResolvers<boolean> | undefined
   /** Opening the store empties the tail, so ids restart at 1. */
   #nextTailId = 1
   #waiting: Pending[] = []
@@ -215,11 +208,11 @@ export class CommitQueue {
     return readable
   }
 
-  /** Writes all queued commands, then closes. */
-  close(): Promise<void> {
+  /** Writes all queued commands, then closes. Resolves with true if the writer is ready for another file. */
+  close(): Promise<boolean> {
     if (this.#closed === undefined) {
       this.#closed = Promise.withResolvers()
-      if (this.#dead) this.#closed.resolve()
+      if (this.#dead) this.#closed.resolve(false)
       else {
         this.#refusal ??= new AppError('store_unavailable', 'The store is closed. Start the server again.')
         if (this.#sent === undefined) this.#send()
@@ -459,7 +452,7 @@ export class CommitQueue {
       case 'closed':
         this.#log?.close(this.isApplied)
         this.#log = undefined
-        this.#closed?.resolve()
+        this.#closed?.resolve(!message.isSpent)
         return
     }
     this.#next()
@@ -603,6 +596,6 @@ export class CommitQueue {
     this.#unapplied.rejectReaders(error)
     this.#tellAnswered()
     this.#opened.reject(error)
-    this.#closed?.resolve()
+    this.#closed?.resolve(false)
   }
 }

@@ -26,11 +26,12 @@ import {
 import { systemClock } from '../../kit/clock.ts'
 import type { Store } from '../store.ts'
 import { batchWriter } from './batch-writer.ts'
-import { CommitQueue, startWriter } from './commit-queue.ts'
+import { CommitQueue } from './commit-queue.ts'
 import type { CommandBatch } from './commands.ts'
 import { openWriter } from './connection.ts'
 import { migrate, readMigrations } from './migrate.ts'
 import { openSqliteStore } from './sqlite-store.ts'
+import { startWriter } from './writer-threads.ts'
 
 function newFolder(): { file: string; remove(): void } {
   const folder = mkdtempSync(join(tmpdir(), 'polylog-store-'))
@@ -338,6 +339,23 @@ describe('a batch', () => {
 })
 
 describe('the writer thread', () => {
+  test('of a closed store opens the next file, and neither store sees the other', async () => {
+    const [first, second] = [newFolder(), newFolder()]
+    const opened = ({ file }: { file: string }) => openSqliteStore({ clock: systemClock, file })
+    const one = await opened(first)
+    await one.append(write(await claimedRun(one, 'run-1'), 1, { events: deltas(2, 2) }))
+    await one.close()
+    const two = await opened(second)
+    assert.deepEqual((await readAll(two, 'run-1')).events, [])
+    await two.append(write(await claimedRun(two, 'run-1'), 1, { events: deltas(2, 5) }))
+    await assert.rejects(one.check(), { code: 'store_unavailable' })
+    await two.close()
+    const again = await opened(first)
+    assert.deepEqual(await seqs(again, 'run-1'), [1, 2, 3])
+    await again.close()
+    for (const { remove } of [first, second]) remove()
+  })
+
   test('that dies rejects everything that waits, and everything after', async () => {
     const { file, remove } = newFolder()
     const worker = startWriter(file)

@@ -9,7 +9,7 @@ import type { Clock } from '../../kit/clock.ts'
 import type { Store } from '../store.ts'
 import { archiveStore } from './archive-store.ts'
 import { CommandLog } from './command-log.ts'
-import { CommitQueue, startWriter } from './commit-queue.ts'
+import { CommitQueue } from './commit-queue.ts'
 import { comparisonStore } from './comparison-store.ts'
 import { openReader } from './connection.ts'
 import { contactActivityStore } from './contact-activity-store.ts'
@@ -34,6 +34,7 @@ import { toStoreError } from './sqlite-errors.ts'
 import { upkeepStore } from './upkeep-store.ts'
 import { usageStore } from './usage-store.ts'
 import { workspaceStore } from './workspace-store.ts'
+import { giveBackWriter, startWriter } from './writer-threads.ts'
 
 /** Long enough to batch the deltas of many runs, short compared to the time between two tokens. */
 const commitGatherMsDefault = 4
@@ -71,9 +72,12 @@ export async function openSqliteStore(options: SqliteOptions): Promise<Store> {
       onFolded: (runId, lastSeq) => tails.folded(runId, lastSeq),
     })
     await queue.opened()
-    return storeOf(options, queue, tails, () => lock.release())
+    return storeOf(options, queue, tails, async (isReady) => {
+      lock.release()
+      await giveBackWriter(writer, isReady)
+    })
   } catch (error) {
-    await writer.terminate()
+    await giveBackWriter(writer, false)
     lock.release()
     throw error
   }
@@ -91,7 +95,8 @@ function storeOf(
   { file, clock, time = clock }: SqliteOptions,
   queue: CommitQueue,
   tails: JournalTails,
-  unlock: () => void,
+  /** Called when the file is closed. `isReady`: the writer can open another one. */
+  release: (isReady: boolean) => Promise<void>,
 ): Store {
   const db = openReader(file)
   let closing: Promise<void> | undefined
@@ -146,9 +151,9 @@ function storeOf(
     },
 
     close() {
-      closing ??= queue.close().finally(() => {
+      closing ??= queue.close().then((isReady) => {
         db.close()
-        unlock()
+        return release(isReady)
       })
       return closing
     },
