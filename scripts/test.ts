@@ -35,11 +35,10 @@ const everything = ['src/**/*.test.ts', 'test/**/*.test.ts']
 const timeoutMs = 300_000
 /** How long a process may live after its last test. A test that was given up may have left something open. */
 const exitWithinMs = 60_000
-/**
- * Tests often wait for sockets, disks and other processes, so the cores are busy only with a few more files than there are cores. With two
- * more, nodes with short leases lose them.
- */
-const processesAtOnce = availableParallelism() + 1
+/** Tests often wait for sockets, disks and other processes, so the cores are busy only with a few more files than there are cores. */
+const processesAtOnce = availableParallelism() + 2
+/** Of the processes that have no deadlines to meet, in the sense of `nice`: the others come first, so that they are not late. */
+const laterPriority = 5
 /** More than one for each place, so that the last process to end is not alone for long. */
 const groups = 2 * processesAtOnce
 /** The files of tests go into memory if there is a file system for it with this much room: no test checks what a power cut leaves. */
@@ -58,8 +57,14 @@ const alone = [
 const oneAtATime = ['test/{chaos,cluster,torture}/*']
 /** Folders whose files share processes with each other only: those of the console share a browser, those of crashes load no server. */
 const apart = ['test/console/*', 'test/crash/*']
-/** Files that run on PostgreSQL as well: whatever runs, recovers or follows a run. */
-const onBothDatabases = ['src/runs/*', 'test/{crash,properties,specs}/*']
+/**
+ * Files that run on PostgreSQL as well: crashes, properties, and who owns, recovers and removes runs. The store contract runs on both
+ * anyway. `npm run test:postgres` runs the others there, which takes too long for every run.
+ */
+const onBothDatabases = [
+  'src/runs/{client-tool-recovery,cluster-commands,leases,recovery,retention,run-driver,scheduler}.test.ts',
+  'test/{crash,properties}/*',
+]
 /** Files among them that have nothing to do with a database. */
 const withoutDatabase = ['test/properties/{fcmp-any-journal,json-schema,two-arms}.test.ts']
 /** Files about SQLite itself. */
@@ -206,7 +211,7 @@ function writeGroups(runs: TestRun[], folder: string): string[] {
   return lists.map((group, index) => {
     // The names are sorted by node, and those that take longest come first.
     const path = join(folder, `${String(index).padStart(3, '0')}.test.mjs`)
-    writeFileSync(path, groupOf(group))
+    writeFileSync(path, groupOf(group, serial.includes(group) ? 0 : laterPriority))
     return path
   })
 }
@@ -217,10 +222,15 @@ function grouped(runs: TestRun[]): TestRun[][] {
   )
 }
 
-/** Each file is loaded inside a suite, so that its hooks are hooks of that suite. The suites run one after the other. */
-function groupOf(runs: TestRun[]): string {
+/**
+ * Each file is loaded inside a suite, so that its hooks are hooks of that suite. The suites run one after the other. Processes that
+ * they start have the same priority.
+ */
+function groupOf(runs: TestRun[], priority: number): string {
   const urls = runs.map((run) => [nameOf(run), pathToFileURL(join(root, run.file)).href])
-  return `import { after, describe } from 'node:test'
+  return `import { setPriority } from 'node:os'
+import { after, describe } from 'node:test'
+setPriority(${priority})
 process.env.POLYLOG_TEST_DATABASE = '${runs[0]?.database ?? 'sqlite'}'
 after(() => {
   setTimeout(() => {
