@@ -35,8 +35,8 @@ const everything = ['src/**/*.test.ts', 'test/**/*.test.ts']
 const timeoutMs = 300_000
 /** How long a process may live after its last test. A test that was given up may have left something open. */
 const exitWithinMs = 60_000
-/** Tests often wait for sockets, disks and other processes, so the cores are busy only with a few more files than there are cores. */
-const processesAtOnce = availableParallelism() + 2
+/** Tests often wait for sockets, disks and other processes, so the cores are busy only with one file more than there are cores. */
+const processesAtOnce = availableParallelism() + 1
 /** Of the processes that have no deadlines to meet, in the sense of `nice`: the others come first, so that they are not late. */
 const laterPriority = 5
 /** More than one for each place, so that the last process to end is not alone for long. */
@@ -63,7 +63,8 @@ const apart = ['test/console/*', 'test/crash/*']
  */
 const onBothDatabases = [
   'src/runs/{client-tool-recovery,cluster-commands,leases,recovery,retention,run-driver,scheduler}.test.ts',
-  'test/{crash,properties}/*',
+  'test/crash/kill-{at-every-barrier,one-shot,while-waiting,with-remote-agent}.test.ts',
+  'test/properties/*',
 ]
 /** Files among them that have nothing to do with a database. */
 const withoutDatabase = ['test/properties/{fcmp-any-journal,json-schema,two-arms}.test.ts']

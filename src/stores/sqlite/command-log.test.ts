@@ -72,7 +72,7 @@ describe('the log', () => {
     log.close(false)
   })
 
-  test('is written by another thread for a while after the system made a write wait', async () => {
+  test('is written by another thread for a while after the system made two writes wait', async () => {
     let now = 0
     let writeMs = 0
     // It is read before and after a write.
@@ -89,11 +89,12 @@ describe('the log', () => {
     assert.equal(await isAtOnce('a'), true)
     writeMs = 20
     assert.equal(await isAtOnce('b'), true)
+    assert.equal(await isAtOnce('c'), true)
     writeMs = 0
-    assert.equal(await isAtOnce('c'), false)
+    assert.equal(await isAtOnce('d'), false)
     now += 10_000
-    assert.equal(await isAtOnce('d'), true)
-    assert.deepEqual(numbers(), [1, 2, 3, 4])
+    assert.equal(await isAtOnce('e'), true)
+    assert.deepEqual(numbers(), [1, 2, 3, 4, 5])
     log.close(false)
   })
 
@@ -160,9 +161,35 @@ describe('the log', () => {
       await append(log, 'x'.repeat(100_000))
       count += 1
     }
-    assert.equal(count, 20)
-    assert.equal(log.isHalfFull, true)
-    assert.equal(numbers().length, 20)
+    assert.equal(count, 41)
+    assert.equal(log.isDue, true)
+    assert.equal(numbers().length, 41)
+    log.close(false)
+  })
+
+  test('is slow after two long writes in a row or one very long one, and no more after ten seconds', async () => {
+    let now = 0
+    let writeMs = 0
+    // A write asks for the time before and after it, `isSlow` asks once.
+    const clock = { monotonic: () => (now += writeMs) }
+    const log = new CommandLog(file, state, clock)
+    const wrote = async (ms: number) => {
+      writeMs = ms
+      const written = append(log, 'a')
+      writeMs = 0
+      await written
+      return log.isSlow
+    }
+    assert.deepEqual([await wrote(2), await wrote(1), await wrote(2)], [false, false, false])
+    assert.equal(await wrote(1), false)
+    assert.equal(await wrote(5), false)
+    assert.equal(await wrote(1), false, 'a single one')
+    assert.equal(await wrote(5), false)
+    assert.equal(await wrote(5), true)
+    now += 10_000
+    assert.equal(log.isSlow, false)
+    assert.equal(await wrote(1), false)
+    assert.equal(await wrote(60), true)
     log.close(false)
   })
 

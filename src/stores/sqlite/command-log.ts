@@ -23,7 +23,9 @@ import type { Clock } from '../../kit/clock.ts'
 import type { CommandBatch, LogState } from './commands.ts'
 
 /** Also the limit for what the log holds in memory and what recovery has to read. */
-const fileBytes = 2 * 1024 * 1024
+const fileBytes = 4 * 1024 * 1024
+/** When so much was written, the database gets it. The rest of the file is room for what comes until it has it. */
+const appliedBytes = 1024 * 1024
 /** Larger batches go to the database at once. */
 const recordBytesMax = 128 * 1024
 const headBytes = 8
@@ -31,9 +33,11 @@ const headBytes = 8
 /**
  * A write only copies bytes to the memory of the system, so it is made on this thread: another thread would take ten times as long.
  * Syncs are always made by other threads. The system may still make a write wait, for example if other programs write more than the
- * disk can take. After a write that took this long, other threads make them too for a while.
+ * disk can take. After two writes in a row that took this long, or one that took very long, other threads make them too for a while.
+ * A single one says little: on a busy core, another thread may have had its turn in the middle of it.
  */
 const slowWriteMs = 4
+const verySlowWriteMs = 50
 const slowDiskMs = 10_000
 
 export type LogRecord = { number: number; values: CommandBatch['values'] }
@@ -62,6 +66,7 @@ export class CommandLog {
   /** The number of the last record. */
   #number: number
   readonly #clock: Pick<Clock, 'monotonic'>
+  #lastWriteMs = 0
   /** Until this time no write is made on this thread. */
   #slowUntil = Number.NEGATIVE_INFINITY
 
@@ -124,7 +129,7 @@ export class CommandLog {
     return this.#number
   }
 
-  /** The system made a write wait a short time ago. */
+  /** The system made writes wait a short time ago. */
   get isSlow(): boolean {
     return this.#clock.monotonic() < this.#slowUntil
   }
@@ -137,7 +142,10 @@ export class CommandLog {
       return error as Error
     } finally {
       const now = this.#clock.monotonic()
-      if (now - startedAt >= slowWriteMs) this.#slowUntil = now + slowDiskMs
+      const tookMs = now - startedAt
+      const isSlow = tookMs >= verySlowWriteMs || Math.min(tookMs, this.#lastWriteMs) >= slowWriteMs
+      if (isSlow) this.#slowUntil = now + slowDiskMs
+      this.#lastWriteMs = tookMs
     }
   }
 
@@ -166,8 +174,8 @@ export class CommandLog {
     this.#position = 0
   }
 
-  get isHalfFull(): boolean {
-    return this.#position > fileBytes / 2
+  get isDue(): boolean {
+    return this.#position > appliedBytes
   }
 
   /** `remove`: the database has everything. */

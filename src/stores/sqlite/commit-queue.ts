@@ -59,6 +59,11 @@ export const applyMs = 500
 /** These bound the time that the writer needs for them, and that a read waits for it. */
 const unappliedMax = 20_000
 const unappliedChangesMax = 500
+/**
+ * So many deltas are written to the log at once, without waiting for others of the same turn of the event loop. A turn of a busy server is
+ * long, and its first deltas would be as late as its last ones. More would save little: a record costs less than ten deltas.
+ */
+const deltasTogether = 64
 /** How long to wait after the database could not be written. */
 const applyRetryMs = 500
 
@@ -117,6 +122,8 @@ export class CommitQueue {
   /** How many commands it had. A run has one at most. */
   #deltasSent = 0
   #sendScheduled = false
+  /** How many deltas came since the last batch was sent. */
+  #newDeltas = 0
   #timer: Timer | undefined
   /** Set when the queue accepts no more commands: every later command is rejected with this error. */
   #refusal: AppError | undefined
@@ -226,8 +233,19 @@ export class CommitQueue {
     if (durable) this.#durable = true
     return new Promise((resolve, reject) => {
       this.#waiting.push({ values, resolve, reject, tailRows, effect, topics, facts, isDelta, durable })
-      if (this.#sent === undefined || (this.#isSyncing && isDelta && !durable)) this.#sendSoon()
+      if (this.#sent !== undefined && (!this.#isSyncing || !isDelta || durable)) return
+      this.#sendSoon()
+      if (!isDelta || durable || !this.#logsDeltas()) return
+      this.#newDeltas += 1
+      if (this.#newDeltas < deltasTogether) return
+      this.#newDeltas = 0
+      this.#sendNow()
     })
+  }
+
+  /** The log takes deltas, and nothing else waits that may need the database. */
+  #logsDeltas(): boolean {
+    return this.#log?.isSlow === false && !this.#isBlocked && !this.#isUnsynced && (this.#isSyncing || !this.#durable)
   }
 
   /** Call when the writer is free, or when deltas need not wait for it. Commands that arrive in the same turn of the event loop join the batch, at no extra latency. */
@@ -277,6 +295,7 @@ export class CommitQueue {
   }
 
   #noteDeltas(batch: readonly Pending[]): void {
+    this.#newDeltas = 0
     this.#deltasSentAt = this.#options.clock.monotonic()
     this.#deltasSent = batch.length
   }
@@ -352,7 +371,7 @@ export class CommitQueue {
     if (this.#sent === undefined) this.#tellAnswered()
     const { commands, changes } = this.#unapplied
     const isMuch = commands > unappliedMax || changes > unappliedChangesMax
-    if (isMuch || this.#log?.isHalfFull === true) this.#apply()
+    if (isMuch || this.#log?.isDue === true) this.#apply()
     this.#applyAfter(applyMs)
     this.#next()
   }

@@ -451,6 +451,59 @@ test('a log that cannot be written refuses the batch, is not used any more, and 
   assert.equal(batchAt(1).logged, undefined)
 })
 
+describe('many deltas in one turn of the event loop', () => {
+  const manyDeltas = 130
+  const runs = Array.from({ length: manyDeltas }, (_, index) => `s${index}`)
+
+  test('are not gathered until its end: 64 share a record, and are acknowledged before the others come', async () => {
+    await Promise.all(runs.map((run) => accept(run)))
+    const before = inLog()
+    const seen: number[] = []
+    const waiting = runs.map((run) => {
+      const written = delta(run, 2)
+      seen.push(inLog() - before)
+      return written
+    })
+    assert.deepEqual([seen[62], seen[63], seen[126], seen[127], seen[129]], [0, 1, 1, 2, 2])
+    await Promise.all(waiting)
+    assert.equal(inLog() - before, 3)
+    assert.deepEqual(
+      stored.slice(manyDeltas).map(([row]) => row.runId),
+      runs,
+    )
+  })
+
+  test('wait for a command before them that needs a sync', async () => {
+    await Promise.all(runs.map((run) => accept(run)))
+    const before = inLog()
+    const last = accept('r1')
+    const waiting = runs.map((run) => delta(run, 2))
+    assert.equal(inLog(), before)
+    await Promise.all([last, ...waiting])
+    assert.equal(inLog() - before, 1)
+  })
+
+  test('go to the database in their order, each once, if the log is full', async () => {
+    await Promise.all(runs.map((run) => accept(run)))
+    log.record = () => undefined
+    const waiting = Promise.all(runs.map((run) => delta(run, 2)))
+    let isWritten = false
+    void waiting.then(() => (isWritten = true))
+    for (let answered = 0; !isWritten;) {
+      if (answered < sent.length) {
+        done()
+        answered += 1
+      }
+      await turn()
+    }
+    const written = sent.flatMap((batch) => (typeof batch === 'object' && 'values' in batch ? batch.values : []))
+    assert.deepEqual(
+      written.filter((value) => /^s\d+ 2$/.test(String(value))),
+      runs.map((run) => `${run} 2`),
+    )
+  })
+})
+
 describe('while the log syncs a batch', () => {
   /** The next synced record is written, and its sync ends when the result is called. */
   function holdSync(): (error?: Error) => void {
