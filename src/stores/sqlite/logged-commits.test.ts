@@ -487,15 +487,12 @@ describe('many deltas in one turn of the event loop', () => {
     await Promise.all(runs.map((run) => accept(run)))
     log.record = () => undefined
     const waiting = Promise.all(runs.map((run) => delta(run, 2)))
-    let isWritten = false
-    void waiting.then(() => (isWritten = true))
-    for (let answered = 0; !isWritten;) {
-      if (answered < sent.length) {
-        done()
-        answered += 1
-      }
+    // The first 64 are a batch of their own, behind the commands that only the log has; the rest follow.
+    for (let answered = 0; answered < 3; answered++) {
       await turn()
+      done()
     }
+    await waiting
     const written = sent.flatMap((batch) => (typeof batch === 'object' && 'values' in batch ? batch.values : []))
     assert.deepEqual(
       written.filter((value) => /^s\d+ 2$/.test(String(value))),
