@@ -161,9 +161,9 @@ describe('the log', () => {
       await append(log, 'x'.repeat(100_000))
       count += 1
     }
-    assert.equal(count, 41)
+    assert.equal(count, 20)
     assert.equal(log.isDue, true)
-    assert.equal(numbers().length, 41)
+    assert.equal(numbers().length, 20)
     log.close(false)
   })
 

@@ -23,7 +23,7 @@ import type { Clock } from '../../kit/clock.ts'
 import type { CommandBatch, LogState } from './commands.ts'
 
 /** Also the limit for what the log holds in memory and what recovery has to read. */
-const fileBytes = 4 * 1024 * 1024
+const fileBytes = 2 * 1024 * 1024
 /** When so much was written, the database gets it. The rest of the file is room for what comes until it has it. */
 const appliedBytes = 1024 * 1024
 /** Larger batches go to the database at once. */
