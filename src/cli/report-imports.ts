@@ -21,7 +21,7 @@ if (isMainThread && process.send !== undefined) {
     },
   })
   process.on('exit', send)
-  // The watcher has been killed, and nobody else would stop this server.
+  // The watcher was killed, and only the watcher stops this server.
   process.on('disconnect', () => process.kill(process.pid, 'SIGTERM'))
 }
 

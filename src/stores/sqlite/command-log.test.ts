@@ -162,7 +162,7 @@ describe('the log', () => {
       count += 1
     }
     assert.equal(count, 20)
-    assert.equal(log.isDue, true)
+    assert.equal(log.isHalfFull, true)
     assert.equal(numbers().length, 20)
     log.close(false)
   })

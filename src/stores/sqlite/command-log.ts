@@ -24,8 +24,6 @@ import type { CommandBatch, LogState } from './commands.ts'
 
 /** Also the limit for what the log holds in memory and what recovery has to read. */
 const fileBytes = 2 * 1024 * 1024
-/** When so much was written, the database gets it. The rest of the file is room for what comes until it has it. */
-const appliedBytes = 1024 * 1024
 /** Larger batches go to the database at once. */
 const recordBytesMax = 128 * 1024
 const headBytes = 8
@@ -174,8 +172,8 @@ export class CommandLog {
     this.#position = 0
   }
 
-  get isDue(): boolean {
-    return this.#position > appliedBytes
+  get isHalfFull(): boolean {
+    return this.#position > fileBytes / 2
   }
 
   /** `remove`: the database has everything. */

@@ -235,11 +235,11 @@ export class CommitQueue {
       this.#waiting.push({ values, resolve, reject, tailRows, effect, topics, facts, isDelta, durable })
       if (this.#sent !== undefined && (!this.#isSyncing || !isDelta || durable)) return
       this.#sendSoon()
-      if (!isDelta || durable || !this.#logsDeltas()) return
+      if (!isDelta || durable) return
       this.#newDeltas += 1
       if (this.#newDeltas < deltasTogether) return
       this.#newDeltas = 0
-      this.#sendNow()
+      if (this.#logsDeltas()) this.#sendNow()
     })
   }
 
@@ -371,7 +371,7 @@ export class CommitQueue {
     if (this.#sent === undefined) this.#tellAnswered()
     const { commands, changes } = this.#unapplied
     const isMuch = commands > unappliedMax || changes > unappliedChangesMax
-    if (isMuch || this.#log?.isDue === true) this.#apply()
+    if (isMuch || this.#log?.isHalfFull === true) this.#apply()
     this.#applyAfter(applyMs)
     this.#next()
   }

@@ -81,7 +81,7 @@ function newFile(): string {
 /** A log in memory. A sync takes some turns, in which deltas may follow. */
 class TestLog {
   readonly records: LogRecord[] = []
-  readonly isDue = false
+  readonly isHalfFull = false
   readonly isSlow = false
   #next: CommandBatch['values'] = []
 

@@ -41,6 +41,15 @@ test('a thread that failed is ended, and another is started', async () => {
   await giveBackWriter(second, false)
 })
 
+test('a thread that ends while it waits for a file is not used again', async () => {
+  const first = await openedAndClosed('one.db')
+  await giveBackWriter(first, true)
+  await first.terminate()
+  const second = await openedAndClosed('one.db')
+  assert.notEqual(second, first)
+  await giveBackWriter(second, false)
+})
+
 test('two threads are kept, and more are ended', async () => {
   const workers = await Promise.all(['one.db', 'two.db', 'three.db'].map(openedAndClosed))
   for (const worker of workers) await giveBackWriter(worker, true)

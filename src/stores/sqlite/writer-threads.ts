@@ -13,6 +13,7 @@ const idle: Worker[] = []
 export function startWriter(file: string): Worker {
   const worker =
     idle.pop() ?? new Worker(new URL('./writer-worker.ts', import.meta.url), { name: 'polylog-sqlite-writer' })
+  stopListening(worker)
   worker.ref()
   worker.postMessage({ open: file } satisfies WriterRequest)
   return worker
@@ -20,7 +21,7 @@ export function startWriter(file: string): Worker {
 
 /** `isReady`: it has closed its file and can open another. Listeners of its last user are removed. */
 export async function giveBackWriter(worker: Worker, isReady: boolean): Promise<void> {
-  for (const event of ['message', 'error', 'exit']) worker.removeAllListeners(event)
+  stopListening(worker)
   if (!isReady || idle.length >= idleMax) {
     await worker.terminate()
     return
@@ -28,4 +29,13 @@ export async function giveBackWriter(worker: Worker, isReady: boolean): Promise<
   // It does not keep the process alive.
   worker.unref()
   idle.push(worker)
+  // Should it end while it has nothing to do, it must not be used again, nor end the process.
+  worker.on('error', () => {})
+  worker.on('exit', () => {
+    if (idle.includes(worker)) idle.splice(idle.indexOf(worker), 1)
+  })
+}
+
+function stopListening(worker: Worker): void {
+  for (const event of ['message', 'error', 'exit']) worker.removeAllListeners(event)
 }
