@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, test } from 'node:test'
 import fc from 'fast-check'
 import { systemClock } from '../../kit/clock.ts'
-import { CommandLog, hasLog, logEndings, readLog } from './command-log.ts'
+import { batchCharsMax, CommandLog, hasLog, logEndings, readLog } from './command-log.ts'
 
 let folder: string
 let file: string
@@ -21,11 +21,13 @@ beforeEach(() => {
 afterEach(() => rmSync(folder, { recursive: true, force: true }))
 
 const state = { lineage: 7, applied: 0 }
+/** The files are filled when they are opened, and read as a whole. */
+const smallFile = 256 * 1024
 const read = (applied = 0, lineage = state.lineage) => readLog(file, { lineage, applied })
 const numbers = (applied = 0, lineage = state.lineage) => read(applied, lineage).map(({ number }) => number)
 
 function append(log: CommandLog, value: string, synced = false): Promise<void> {
-  const record = log.record(['name', value, 1])
+  const record = log.record(['name', value, 1], 0)
   assert.ok(record !== undefined)
   return new Promise((resolve, reject) =>
     log.append(record, synced, (error) => (error === null ? resolve() : reject(error))),
@@ -34,7 +36,7 @@ function append(log: CommandLog, value: string, synced = false): Promise<void> {
 
 describe('the log', () => {
   test('gives back what was written after the number that the database has, in order, from both files', async () => {
-    const log = new CommandLog(file, state, systemClock)
+    const log = new CommandLog(file, state, systemClock, smallFile)
     await append(log, 'a')
     await append(log, 'b', true)
     log.swap(0)
@@ -57,12 +59,12 @@ describe('the log', () => {
       fc.integer(),
       fc.double({ noNaN: true, noDefaultInfinity: true, min: 0 }),
     )
-    const log = new CommandLog(file, state, systemClock)
+    const log = new CommandLog(file, state, systemClock, smallFile)
     let applied = 0
     await fc.assert(
       fc.asyncProperty(fc.array(value), async (values) => {
         log.swap(applied)
-        const record = log.record(values)
+        const record = log.record(values, applied)
         assert.ok(record !== undefined)
         await new Promise((resolve) => log.append(record, false, resolve))
         assert.deepEqual(read(applied++), [{ number: applied, values }])
@@ -99,7 +101,7 @@ describe('the log', () => {
   })
 
   test('uses a file again only if the database has all that it holds', async () => {
-    const log = new CommandLog(file, state, systemClock)
+    const log = new CommandLog(file, state, systemClock, smallFile)
     await append(log, 'a')
     log.swap(0)
     await append(log, 'b')
@@ -115,7 +117,7 @@ describe('the log', () => {
   })
 
   test('a file that is swapped while a record is being written keeps that record', async () => {
-    const log = new CommandLog(file, state, systemClock)
+    const log = new CommandLog(file, state, systemClock, smallFile)
     const writing = append(log, 'a', true)
     log.swap(0)
     await Promise.all([writing, append(log, 'b', true)])
@@ -125,7 +127,7 @@ describe('the log', () => {
   })
 
   test('what is left in a file from its last use is not read', async () => {
-    const log = new CommandLog(file, state, systemClock)
+    const log = new CommandLog(file, state, systemClock, smallFile)
     for (const value of ['a', 'b', 'c', 'd']) await append(log, value)
     log.swap(4)
     await append(log, 'e')
@@ -152,18 +154,31 @@ describe('the log', () => {
     assert.deepEqual(numbers(10), [])
   })
 
-  test('refuses a record that is too large, or that does not fit any more', async () => {
+  test('refuses a record that is too large', () => {
     const log = new CommandLog(file, state, systemClock)
-    assert.equal(log.record(['name', 'x'.repeat(200_000)]), undefined)
-    assert.equal(log.record(['name', 'ü'.repeat(100_000)]), undefined, 'its bytes count, not its characters')
-    let count = 0
-    while (log.record(['name', 'x'.repeat(100_000), 1]) !== undefined) {
-      await append(log, 'x'.repeat(100_000))
-      count += 1
-    }
-    assert.equal(count, 20)
+    assert.equal(log.record(['name', 'x'.repeat(1_700_000)], 0), undefined)
+    assert.equal(log.record(['name', 'ü'.repeat(850_000)], 0), undefined, 'its bytes count, not its characters')
+    assert.ok(log.record(['name', '語'.repeat(batchCharsMax)], 0) !== undefined, 'a batch always fits')
+    log.close(false)
+  })
+
+  test('refuses a record if both files are full, and takes it when the database has what one of them holds', async () => {
+    const log = new CommandLog(file, state, systemClock, smallFile)
+    const value = 'x'.repeat(100_000)
+    const hasRoom = (applied: number) => log.record(['name', value, 1], applied) !== undefined
+    assert.deepEqual([hasRoom(0), log.isHalfFull], [true, false])
+    await append(log, value)
+    await append(log, value)
     assert.equal(log.isHalfFull, true)
-    assert.equal(numbers().length, 20)
+    assert.equal(hasRoom(0), true, 'the other file is empty')
+    await append(log, value)
+    await append(log, value)
+    assert.deepEqual([hasRoom(0), hasRoom(1)], [false, false])
+    assert.deepEqual(numbers(), [1, 2, 3, 4])
+
+    assert.equal(hasRoom(2), true)
+    await append(log, value)
+    assert.deepEqual(numbers(2), [3, 4, 5])
     log.close(false)
   })
 
@@ -194,12 +209,12 @@ describe('the log', () => {
   })
 
   test('cut anywhere gives back a beginning of what was written, and never anything else', async () => {
-    const log = new CommandLog(file, state, systemClock)
+    const log = new CommandLog(file, state, systemClock, smallFile)
     const values = Array.from({ length: 12 }, (_, index) => `value ${index} `.repeat(index + 1))
     const ends: number[] = []
     let end = 0
     for (const value of values) {
-      end += log.record(['name', value, 1])?.length ?? 0
+      end += log.record(['name', value, 1], 0)?.length ?? 0
       ends.push(end)
       await append(log, value)
     }

@@ -22,10 +22,12 @@ import { crc32 } from 'node:zlib'
 import type { Clock } from '../../kit/clock.ts'
 import type { CommandBatch, LogState } from './commands.ts'
 
-/** Also the limit for what the log holds in memory and what recovery has to read. */
-const fileBytes = 2 * 1024 * 1024
-/** Larger batches go to the database at once. */
-const recordBytesMax = 128 * 1024
+/** The size of a file. Also the limit for what the log holds in memory and what recovery has to read. */
+const fileBytesDefault = 4 * 1024 * 1024
+/** A batch of several commands has at most so many characters, so that it always fits into a record. */
+export const batchCharsMax = 512 * 1024
+/** A single command that is larger goes to the database at once. A character takes three bytes at most. */
+const recordBytesMax = 3 * batchCharsMax + 64 * 1024
 const headBytes = 8
 
 /**
@@ -58,6 +60,7 @@ type Done = (error: Error | null) => void
 export class CommandLog {
   readonly #file: string
   readonly #lineage: number
+  readonly #fileBytes: number
   readonly #files: readonly [LogFile, LogFile]
   #current: 0 | 1 = 0
   #position = 0
@@ -69,20 +72,26 @@ export class CommandLog {
   #slowUntil = Number.NEGATIVE_INFINITY
 
   /** The database must have everything that is in the files, because they are overwritten. */
-  constructor(file: string, { lineage, applied }: LogState, clock: Pick<Clock, 'monotonic'>) {
+  constructor(
+    file: string,
+    { lineage, applied }: LogState,
+    clock: Pick<Clock, 'monotonic'>,
+    fileBytes = fileBytesDefault,
+  ) {
     this.#file = file
+    this.#fileBytes = fileBytes
     this.#clock = clock
     this.#lineage = lineage
     this.#number = applied
     const [one, other] = filesOf(file)
-    this.#files = [opened(one), opened(other)]
+    this.#files = [opened(one, fileBytes), opened(other, fileBytes)]
     const folder = openSync(dirname(file), 'r')
     fsyncSync(folder)
     closeSync(folder)
   }
 
-  /** The record of a batch; undefined if it is too large for the log, or for the room that is left. */
-  record(values: CommandBatch['values']): Buffer | undefined {
+  /** The record of a batch; undefined if it is too large for the log, or if both files are full. The database has the log up to `applied`. */
+  record(values: CommandBatch['values'], applied: number): Buffer | undefined {
     let forms = ''
     let strings = ''
     for (const value of values) {
@@ -92,12 +101,18 @@ export class CommandLog {
     if (strings.length > recordBytesMax) return undefined
     const text = `[${this.#lineage},${this.#number + 1}${forms}]\n${strings}`
     const bytes = Buffer.byteLength(text)
-    if (bytes > recordBytesMax || this.#position + headBytes + bytes > fileBytes) return undefined
+    if (bytes > recordBytesMax) return undefined
+    if (!this.#hasRoomFor(bytes)) this.swap(applied)
+    if (!this.#hasRoomFor(bytes)) return undefined
     const record = Buffer.allocUnsafe(headBytes + bytes)
     record.write(text, headBytes)
     record.writeUInt32LE(bytes, 0)
     record.writeUInt32LE(crc32(record.subarray(headBytes)), 4)
     return record
+  }
+
+  #hasRoomFor(bytes: number): boolean {
+    return this.#position + headBytes + bytes <= this.#fileBytes
   }
 
   /**
@@ -173,7 +188,7 @@ export class CommandLog {
   }
 
   get isHalfFull(): boolean {
-    return this.#position > fileBytes / 2
+    return this.#position > this.#fileBytes / 2
   }
 
   /** `remove`: the database has everything. */
@@ -186,7 +201,7 @@ export class CommandLog {
 const otherOf = (index: 0 | 1): 0 | 1 => (index === 0 ? 1 : 0)
 
 /** Opens a file and fills it, so that later writes neither need space nor change its size. */
-function opened(path: string): LogFile {
+function opened(path: string, fileBytes: number): LogFile {
   const handle = openSync(path, 'w+', 0o600)
   writeSync(handle, Buffer.alloc(fileBytes), 0, fileBytes, 0)
   fsyncSync(handle)

@@ -10,13 +10,13 @@
 //
 // A batch whose results are all certain (hot-commands.ts) is written to the log and acknowledged; the writer gets its
 // commands later, with those of other batches. They are in front of the next batch that does need the writer, so that the
-// database executes all commands in their order. While the log syncs a batch, deltas that came after it are written and
-// acknowledged: they need no sync, and the disk may take long.
+// database executes all commands in their order, except that deltas whose results are certain overtake other commands: they
+// need neither a sync nor the database, and both may take long.
 
 import type { Worker } from 'node:worker_threads'
 import { AppError } from '../../errors/app-error.ts'
 import type { Clock, Timer } from '../../kit/clock.ts'
-import type { CommandLog } from './command-log.ts'
+import { batchCharsMax, type CommandLog } from './command-log.ts'
 import {
   type BatchReply,
   type CommandBatch,
@@ -35,7 +35,10 @@ import { KnownFacts } from './known-facts.ts'
 import { commandsOf, type LoggedBatch, LoggedBatches } from './logged-batches.ts'
 import {
   accepted,
+  countUpTo,
   hasStoredNothing,
+  isPlainDelta,
+  leavesOtherRuns,
   loggedBatch,
   type Pending,
   storedRow,
@@ -96,8 +99,11 @@ export class CommitQueue {
   #durable = false
   /** The batch that is with the writer or being logged. */
   #sent: Pending[] | undefined
-  /** That batch is written to the log, which syncs it. */
-  #isSyncing = false
+  /**
+   * Deltas may be logged and acknowledged before that batch is: it is written to the log, which syncs it, or it is with the writer and
+   * leaves their runs alone.
+   */
+  #letsDeltasPass = false
   /** What the writer has, in order. It has at most one batch. */
   readonly #posted: Posted[] = []
   readonly #known = new KnownRuns()
@@ -233,19 +239,14 @@ export class CommitQueue {
     if (durable) this.#durable = true
     return new Promise((resolve, reject) => {
       this.#waiting.push({ values, resolve, reject, tailRows, effect, topics, facts, isDelta, durable })
-      if (this.#sent !== undefined && (!this.#isSyncing || !isDelta || durable)) return
+      if (this.#sent !== undefined && (!this.#letsDeltasPass || !isDelta || durable)) return
       this.#sendSoon()
       if (!isDelta || durable) return
       this.#newDeltas += 1
       if (this.#newDeltas < deltasTogether) return
       this.#newDeltas = 0
-      if (this.#logsDeltas()) this.#sendNow()
+      this.#sendDeltas()
     })
-  }
-
-  /** The log takes deltas, and nothing else waits that may need the database. */
-  #logsDeltas(): boolean {
-    return this.#log?.isSlow === false && !this.#isBlocked && !this.#isUnsynced && (this.#isSyncing || !this.#durable)
   }
 
   /** Call when the writer is free, or when deltas need not wait for it. Commands that arrive in the same turn of the event loop join the batch, at no extra latency. */
@@ -254,7 +255,7 @@ export class CommitQueue {
     this.#sendScheduled = true
     setImmediate(() => {
       this.#sendScheduled = false
-      if (this.#waiting.length === 0 || (this.#sent !== undefined && !this.#isSyncing)) return
+      if (this.#waiting.length === 0 || (this.#sent !== undefined && !this.#letsDeltasPass)) return
       const { clock, gatherMs } = this.#options
       const gather = this.#deltasSent > 1 ? gatherMs : 0
       const isDue = this.#durable && this.#sent === undefined
@@ -271,7 +272,7 @@ export class CommitQueue {
 
   #sendNow(): void {
     if (this.#sent === undefined) this.#send()
-    else if (this.#isSyncing) this.#sendDeltas()
+    else if (this.#letsDeltasPass) this.#sendDeltas()
   }
 
   #send(): void {
@@ -281,17 +282,37 @@ export class CommitQueue {
       if (this.#closed !== undefined) this.#postClose()
       return
     }
-    const batch = this.#waiting
-    const durable = this.#durable
+    const batch = this.#takeBatch()
+    const durable = batch.some((pending) => pending.durable)
     this.#sent = batch
     if (!durable) this.#noteDeltas(batch)
-    this.#waiting = []
-    this.#durable = false
     const values = valuesOf(batch)
     const record = this.#recordOf(batch, values)
     if (record === undefined || this.#log === undefined) this.#post(batch, values, durable)
     else if (this.#isUnsynced) this.#post(batch, values, true)
     else this.#append(this.#log, record, batch, values, durable)
+  }
+
+  /**
+   * The next commands: as many as one record of the log may hold, or all if the log cannot be used. If the log refused what is too much
+   * for one record, the database would get it, which takes longer, so that even more would wait for the next record.
+   */
+  #takeBatch(): Pending[] {
+    if (!this.#mayLog()) return this.#takeWaiting(this.#waiting.length)
+    // Deltas that are certain wait neither for a sync nor for a command that only the database can execute.
+    if (this.#waiting.length > 1 && this.#waiting.some((pending) => !isPlainDelta(pending))) this.#sendDeltas()
+    return this.#takeWaiting(countUpTo(this.#waiting, batchCharsMax))
+  }
+
+  #takeWaiting(count: number): Pending[] {
+    const batch = this.#waiting
+    this.#waiting = batch.splice(count)
+    this.#durable = this.#waiting.some(({ durable }) => durable)
+    return batch
+  }
+
+  #mayLog(): boolean {
+    return this.#log !== undefined && !this.#isBlocked && this.#options.mayLog?.() !== false
   }
 
   #noteDeltas(batch: readonly Pending[]): void {
@@ -300,19 +321,25 @@ export class CommitQueue {
     this.#deltasSent = batch.length
   }
 
-  /** Writes the deltas that came while the log syncs the batch before them. All else waits for that batch. */
+  /** Writes the waiting deltas that are certain, in front of all other commands. */
   #sendDeltas(): void {
     const log = this.#log
-    if (log === undefined || log.isSlow || this.#isBlocked || this.#closed !== undefined) return
-    const [deltas, others] = this.#waitingDeltas()
-    if (deltas.length === 0) return
-    const values = valuesOf(deltas)
-    const record = log.record(values)
-    if (record === undefined) return
-    this.#noteDeltas(deltas)
+    if (log === undefined || !this.#mayLog() || this.#isUnsynced || this.#closed !== undefined) return
+    const [certain, others] = this.#waitingDeltas()
     this.#waiting = others
-    for (const { effect } of deltas) this.#known.foresee(effect as RunEffect)
-    this.#append(log, record, deltas, values, false)
+    // A slow log writes in other threads, where one record could overtake another.
+    while (certain.length > 0 && !log.isSlow && !this.#isBlocked) {
+      const count = countUpTo(certain, batchCharsMax)
+      const deltas = certain.slice(0, count)
+      const values = valuesOf(deltas)
+      const record = log.record(values, this.#unapplied.applied)
+      if (record === undefined) break
+      certain.splice(0, count)
+      this.#noteDeltas(deltas)
+      for (const { effect } of deltas) this.#known.foresee(effect as RunEffect)
+      this.#append(log, record, deltas, values, false)
+    }
+    if (certain.length > 0) this.#waiting = [...certain, ...this.#waiting]
   }
 
   /** The waiting deltas that are certain to succeed, and all other commands. A delta that follows a waiting command of its run is not certain. */
@@ -320,9 +347,8 @@ export class CommitQueue {
     const deltas: Pending[] = []
     const others: Pending[] = []
     for (const pending of this.#waiting) {
-      const { effect, isDelta, durable } = pending
-      const mayGo = isDelta && !durable && effect?.type === 'append' && this.#known.isCertain(effect)
-      if (mayGo) deltas.push(pending)
+      const { effect } = pending
+      if (isPlainDelta(pending) && effect?.type === 'append' && this.#known.isCertain(effect)) deltas.push(pending)
       else others.push(pending)
     }
     return [deltas, others]
@@ -331,9 +357,9 @@ export class CommitQueue {
   /** The record of the batch for the log. Undefined if not all its results are certain, or if there is no room. */
   #recordOf(batch: readonly Pending[], values: CommandBatch['values']): Buffer | undefined {
     const log = this.#log
-    if (log === undefined || this.#isBlocked || this.#options.mayLog?.() === false) return undefined
+    if (log === undefined || !this.#mayLog()) return undefined
     if (batch.some(({ effect }) => effect === undefined)) return undefined
-    const record = log.record(values)
+    const record = log.record(values, this.#unapplied.applied)
     if (record === undefined) {
       this.#apply()
       return undefined
@@ -352,11 +378,11 @@ export class CommitQueue {
     const logged = loggedBatch(log.number + 1, batch, values)
     this.#unapplied.add(logged)
     const isWritten = log.append(record, durable, (error) => {
-      if (this.#sent === batch) this.#isSyncing = false
+      if (this.#sent === batch) this.#letsDeltasPass = false
       if (error !== null) this.#logFailed(error, batch, logged)
       else this.#acknowledge(batch, logged)
     })
-    if (isWritten && durable && this.#sent === batch) this.#isSyncing = true
+    if (isWritten && durable && this.#sent === batch) this.#letsDeltasPass = true
   }
 
   #acknowledge(batch: readonly Pending[], logged: LoggedBatch): void {
@@ -439,6 +465,7 @@ export class CommitQueue {
     const synced = durable || last !== undefined
     if (!synced) this.#isUnsynced = true
     this.#posted.push({ batch, logged, synced })
+    if (batch !== undefined) this.#letsDeltasPass = batch.every(leavesOtherRuns)
     this.#writer.postMessage(request)
   }
 
@@ -526,6 +553,7 @@ export class CommitQueue {
 
   #settleBatch(sent: Pending[], { failures, results }: BatchReply): void {
     this.#sent = undefined
+    this.#letsDeltasPass = false
     const values = new Map(results)
     const failed = new Map(failures)
     // Promises settle in the order of the batch, so a caller sees earlier commands settled first.
@@ -568,6 +596,7 @@ export class CommitQueue {
     }
     if (batch !== undefined) {
       this.#sent = undefined
+      this.#letsDeltasPass = false
       for (const { effect, facts, reject } of batch) {
         if (effect !== undefined) this.#known.forget(effect)
         if (facts !== undefined) this.#facts.settled(facts)

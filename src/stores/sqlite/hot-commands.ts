@@ -54,6 +54,26 @@ export function runEffect<Name extends CommandName>(
   return undefined
 }
 
+/** Commands that change neither the epoch nor the last seq of any run. All others may. */
+const changingNoRun: ReadonlySet<string> = new Set<CommandName>([
+  'renewLeases',
+  'requestCancel',
+  'bindIdempotencyKey',
+  'putBlob',
+  'decide',
+  'saveFileVersion',
+  'saveTodos',
+  'beatNode',
+  'recordKeyUse',
+  'putFileChunk',
+  'putFile',
+  'check',
+])
+
+export function changesNoRun(name: CommandName): boolean {
+  return changingNoRun.has(name)
+}
+
 /** Commands that add no run, and neither add nor remove a conversation or a name. All others may change any fact, unless `changedFacts` knows better. */
 const changingNothing: ReadonlySet<CommandName> = new Set<CommandName>([
   'append',
@@ -273,8 +293,13 @@ export class KnownRuns {
   private read({ id, owner, epoch, lastSeq, leaseOwner, conversationId }: RunRow): void {
     this.#forgotten.delete(id)
     if (leaseOwner === null) this.#runs.delete(id)
-    // The command that returned it was executed after everything before the run.
-    else this.#runs.set(id, { owner, epoch, lastSeq, conversationId, isHistoryStored: true })
+    else {
+      // Appends that the log has may have followed the command.
+      const known = this.#runs.get(id)
+      const newest = known?.epoch === epoch ? Math.max(known.lastSeq, lastSeq) : lastSeq
+      // The command that returned it was executed after everything before the run.
+      this.#runs.set(id, { owner, epoch, lastSeq: newest, conversationId, isHistoryStored: true })
+    }
   }
 
   /** The database did not execute a command of the run: it decides about the run until that is claimed again. */

@@ -2,6 +2,7 @@
 // the database to take what the log has promised, or if the files of the log were deleted. Then every
 // command goes to the database before it is acknowledged, and the caller hears of a full disk.
 
+import { type StatsFs, statfsSync } from 'node:fs'
 import { stat, statfs } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import type { Clock } from '../../kit/clock.ts'
@@ -24,11 +25,20 @@ export function logCheck(file: string, clock: Pick<Clock, 'monotonic'>): () => b
   }
 }
 
+/** Whether there is room for the log when the database is opened. If not, there is none until the next start. */
+export function hasRoomForLog(file: string): boolean {
+  return leavesReserve(statfsSync(dirname(file)))
+}
+
+function leavesReserve({ bavail, bsize }: StatsFs): boolean {
+  return bavail * bsize > reserveBytes
+}
+
 async function isLogUsable(file: string): Promise<boolean> {
   try {
-    const { bavail, bsize } = await statfs(dirname(file))
+    const disk = await statfs(dirname(file))
     await Promise.all(logEndings.map((ending) => stat(file + ending)))
-    return bavail * bsize > reserveBytes
+    return leavesReserve(disk)
   } catch {
     return false
   }

@@ -177,7 +177,7 @@ describe('after a kill', () => {
     const state = logState(db)
     db.close()
     const log = new CommandLog(file, state, systemClock)
-    const record = log.record(['.', 'nobody', 1, 0, 1, 1, 'x', '.', 'nobody', 1, 1, 2, 2, 'y'])
+    const record = log.record(['.', 'nobody', 1, 0, 1, 1, 'x', '.', 'nobody', 1, 1, 2, 2, 'y'], state.applied)
     assert.ok(record !== undefined)
     await new Promise((resolve) => log.append(record, true, resolve))
     log.close(false)

@@ -10,7 +10,7 @@ import { acceptInput, claimNow } from '../../../test/contracts/store-fixtures.ts
 import { manualClock, type ManualClock } from '../../../test/support/manual-clock.ts'
 import { SimulatedWriter } from '../../../test/support/simulated-writer.ts'
 import { AppError } from '../../errors/app-error.ts'
-import { CommandLog, hasLog, readLog } from './command-log.ts'
+import { batchCharsMax, CommandLog, hasLog, readLog } from './command-log.ts'
 import { type Commands, toFailure } from './commands.ts'
 import { applyMs, CommitQueue } from './commit-queue.ts'
 import type { TailRow } from './pending-command.ts'
@@ -104,14 +104,14 @@ describe('a batch whose results are certain', () => {
         ['r2', 1, 'r2 1'],
       ],
     )
-    assert.deepEqual([sent.length, inLog(), queue.isApplied], [0, 3, false])
+    assert.deepEqual([sent.length, inLog(), queue.isApplied], [0, 4, false])
 
     await clock.advance(applyMs)
     assert.deepEqual(events(0), ['r1 1', 'r1 2', 'r1 3', 'r2 1'])
     const { values, logged } = batchAt(0)
     assert.deepEqual(
       logged,
-      { after: 0, number: 3, count: 3, length: values.length },
+      { after: 0, number: 4, count: 3, length: values.length },
       'deltas of a run are one command',
     )
     done()
@@ -250,7 +250,7 @@ describe('a batch whose results are certain', () => {
   })
 
   test('is known again when a run is claimed by the writer', async () => {
-    const claiming = queue.run('claim', { node: 'n', leaseUntil: 9, leaseNow: 0, now: 0, limit: 1, offers: [] })
+    const claiming = queue.run('claim', claimOne)
     await turn()
     done({ results: [[0, [{ id: 'r1', epoch: 3, lastSeq: 4, leaseOwner: 'n' }]]] })
     await claiming
@@ -273,6 +273,8 @@ describe('a batch whose results are certain', () => {
     assert.equal(sent.length, 2, 'nothing is certain after the end')
   })
 })
+
+const claimOne = { node: 'n', leaseUntil: 9, leaseNow: 0, now: 0, limit: 1, offers: [] }
 
 const inConversation = {
   id: 'r1',
@@ -300,17 +302,17 @@ describe('the writer', () => {
   test('gets the commands of the log in front of the next batch that needs it', async () => {
     await accept('r1')
     await delta('r1', 2)
-    const checked = queue.run('check', null)
+    const claiming = queue.run('claim', claimOne)
     await turn()
 
     const { values, logged } = batchAt(0)
-    assert.deepEqual(values.slice(-3), ['check', 'null', 0])
+    assert.deepEqual([values.at(-3), values.at(-1)], ['claim', 0])
     assert.deepEqual(logged, { after: 0, number: 2, count: 2, length: values.length - 3 })
     const third = delta('r1', 3)
     await turn()
-    assert.equal(inLog(), 2, 'nothing overtakes a batch that is with the writer')
-    done()
-    await checked
+    assert.equal(inLog(), 2, 'nothing overtakes a batch at the writer that may change any run')
+    done({ results: [[0, []]] })
+    await claiming
     await third
     assert.equal(inLog(2), 1)
   })
@@ -473,14 +475,28 @@ describe('many deltas in one turn of the event loop', () => {
     )
   })
 
-  test('wait for a command before them that needs a sync', async () => {
+  test('do not wait for a command before them that needs a sync', async () => {
     await Promise.all(runs.map((run) => accept(run)))
     const before = inLog()
-    const last = accept('r1')
+    let isAccepted = false
+    const last = accept('r1').then(() => (isAccepted = true))
     const waiting = runs.map((run) => delta(run, 2))
-    assert.equal(inLog(), before)
-    await Promise.all([last, ...waiting])
-    assert.equal(inLog() - before, 1)
+    assert.equal(inLog() - before, 2)
+    await Promise.all(waiting)
+    assert.equal(isAccepted, false)
+    await last
+    assert.equal(inLog() - before, 4)
+  })
+
+  test('do not wait for a command before them that needs the database', async () => {
+    await Promise.all([accept('r1'), accept('r2')])
+    const claiming = queue.run('claim', claimOne)
+    await Promise.all([delta('r1', 2), delta('r2', 2)])
+    assert.deepEqual(events(0), ['r1 1', 'r2 1', 'r1 2', 'r2 2'])
+    assert.equal(batchAt(0).values.at(-3), 'claim')
+    done({ results: [[0, []]] })
+    await claiming
+    assert.equal(queue.isApplied, true)
   })
 
   test('go to the database in their order, each once, if the log is full', async () => {
@@ -498,6 +514,97 @@ describe('many deltas in one turn of the event loop', () => {
       written.filter((value) => /^s\d+ 2$/.test(String(value))),
       runs.map((run) => `${run} 2`),
     )
+  })
+})
+
+describe('commands that are too much for one record', () => {
+  const text = 'x'.repeat(batchCharsMax / 2 - 2000)
+  const large = (runId: string, seq: number) =>
+    queue.appendDelta(tailRow(runId, queue.tailId(), seq), 1, `${runId} ${seq} ${text}`, false)
+
+  test('are written as several records, and do not go to the database', async () => {
+    await Promise.all([accept('r1'), accept('r2'), accept('r3')])
+    await Promise.all([large('r1', 2), large('r2', 2), large('r3', 2)])
+    assert.deepEqual([sent.length, inLog()], [0, 3])
+  })
+
+  test('keep their order with those that need a sync', async () => {
+    await Promise.all([accept('r1'), accept('r2'), accept('r3')])
+    const end = (runId: string) =>
+      queue.run('append', { ...endOf(runId, 2), journal: { id: 99, lastSeq: 2, body: `${runId} 2 ${text}` } }, true)
+    const order: string[] = []
+    await Promise.all(['r1', 'r2', 'r3'].map((runId) => end(runId).then(() => order.push(runId))))
+    assert.deepEqual([sent.length, inLog(), order], [0, 3, ['r1', 'r2', 'r3']])
+  })
+
+  test('use the file again that the database has, after both were full', async () => {
+    await Promise.all([accept('r1'), accept('r2')])
+    let seq = 1
+    while (sent.length < 2) {
+      void large('r1', (seq += 1))
+      await turn()
+      assert.ok(seq < 50)
+    }
+    const { values, logged } = batchAt(1)
+    assert.ok(values.length > (logged?.length ?? 0), 'there was no room for the last one')
+    done()
+    done()
+    await turn()
+    assert.equal(queue.isApplied, true)
+    await large('r1', seq + 1)
+    assert.deepEqual([sent.length, inLog(logged?.number)], [2, 1])
+  })
+})
+
+describe('while a batch is with the writer', () => {
+  test('deltas pass it if it leaves their runs alone, and are executed after it', async () => {
+    await Promise.all([accept('r1'), accept('r2')])
+    const renewing = queue.run('renewLeases', { node: 'n', leaseUntil: 9, leaseNow: 0, runIds: ['r1', 'r2'] })
+    await turn()
+    await delta('r1', 2)
+    await Promise.all([delta('r1', 3), delta('r2', 2)])
+    assert.deepEqual([sent.length, inLog(1)], [1, 2])
+
+    const rows = ['r1', 'r2'].map((id) => ({ id, epoch: 1, lastSeq: 1, leaseOwner: 'n' }))
+    done({ results: [[0, rows]] })
+    await renewing
+    await delta('r1', 4)
+    assert.equal(sent.length, 1, 'rows from before the deltas do not count')
+    await clock.advance(applyMs)
+    assert.deepEqual(events(1), ['r1 2', 'r1 3', 'r1 4', 'r2 2'])
+    assert.equal(batchAt(1).logged?.after, 1)
+  })
+
+  test('a batch that fails leaves the deltas that passed it acknowledged, and the database gets them', async () => {
+    await Promise.all([accept('r1'), accept('r2')])
+    const checked = queue.run('check', null)
+    await turn()
+    await delta('r1', 2)
+    failed()
+    await assert.rejects(checked, { code: 'store_unavailable' })
+    await clock.advance(500)
+    assert.deepEqual(events(1), ['r1 1', 'r2 1', 'r1 2'])
+    done()
+    assert.equal(queue.isApplied, true)
+  })
+
+  test('a delta waits for a batch that a power cut may lose', async () => {
+    await Promise.all([accept('r1'), accept('r2')])
+    void queue.readable()
+    done()
+    mayLog = false
+    const lossy = delta('r1', 2)
+    await turn()
+    mayLog = true
+    const waiting = delta('r2', 2)
+    await turn()
+    assert.equal(inLog(1), 0)
+    done()
+    await lossy
+    await turn()
+    assert.deepEqual([events(2), batchAt(2).durable], [['r2 2'], true])
+    done()
+    await waiting
   })
 })
 

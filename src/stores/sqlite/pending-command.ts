@@ -2,8 +2,8 @@
 
 import type { AppError } from '../../errors/app-error.ts'
 import type { RunRow } from '../run-store.ts'
-import type { CommandBatch } from './commands.ts'
-import { type HotAccept, type RunEffect, runIdOf } from './hot-commands.ts'
+import type { CommandBatch, CommandName } from './commands.ts'
+import { changesNoRun, type HotAccept, type RunEffect, runIdOf } from './hot-commands.ts'
 import type { ChangedFacts } from './known-facts.ts'
 import type { LoggedBatch } from './logged-batches.ts'
 
@@ -30,6 +30,26 @@ export type Pending = {
 
 export function valuesOf(batch: readonly Pending[]): CommandBatch['values'] {
   return batch.length === 1 ? (batch[0] as Pending).values : batch.flatMap(({ values }) => values)
+}
+
+/** It only adds events, and needs no sync. */
+export function isPlainDelta({ isDelta, durable }: Pending): boolean {
+  return isDelta && !durable
+}
+
+/** It changes neither the epoch nor the last seq of a run, except of one whose next command waits for it. */
+export function leavesOtherRuns({ values, effect }: Pending): boolean {
+  return effect !== undefined || changesNoRun(values[0] as CommandName)
+}
+
+/** How many commands, from the first on, have at most so many characters; at least one. */
+export function countUpTo(batch: readonly Pending[], charsMax: number): number {
+  let chars = 0
+  for (const [index, { values }] of batch.entries()) {
+    for (const value of values) if (typeof value === 'string') chars += value.length
+    if (chars > charsMax) return Math.max(1, index)
+  }
+  return batch.length
 }
 
 /** What is known about a batch that goes to the log. Most batches are many deltas, so they are looked at once. */

@@ -22,7 +22,7 @@ import { fileStore } from './file-store.ts'
 import { interactionStore } from './interaction-store.ts'
 import { JournalTails } from './journal-tails.ts'
 import { keyStore } from './key-store.ts'
-import { logCheck } from './log-check.ts'
+import { hasRoomForLog, logCheck } from './log-check.ts'
 import { messageStore } from './message-store.ts'
 import { nodeStore } from './node-store.ts'
 import { noteStore } from './note-store.ts'
@@ -67,7 +67,8 @@ export async function openSqliteStore(options: SqliteOptions): Promise<Store> {
       onStored: ({ runId, id, firstSeq, lastSeq }, body) => tails.add(runId, id, firstSeq, lastSeq, body),
       onApplied: (tailIds) => tails.applied(tailIds),
       onMerged: ({ runId, id, firstSeq, lastSeq }) => tails.merged(runId, id, firstSeq, lastSeq),
-      openLog: (state) => new CommandLog(options.file, state, options.clock),
+      openLog: (state) =>
+        hasRoomForLog(options.file) ? new CommandLog(options.file, state, options.clock) : undefined,
       mayLog: logCheck(options.file, options.clock),
       onFolded: (runId, lastSeq) => tails.folded(runId, lastSeq),
     })
