@@ -147,7 +147,8 @@ async function composeParts(
     if (error !== null) log.warn({ skill: id, reason: error }, 'a skill cannot be used')
   const feedHints = new FeedHints()
   const load = new LoadSeries()
-  const metrics = createMetrics()
+  const metrics = createMetrics(systemClock)
+  opened.push({ close: async () => metrics.close() })
   const store = withFeedHints(
     withCommitMeter(await openStore(config, log, clock), [load, metrics.operations], clock),
     (owner) => feedHints.changed(owner),
@@ -404,6 +405,7 @@ async function composeParts(
         stop() {
           retention.stop()
           load.stop()
+          metrics.close()
           sharedRates?.close()
           agentsWatch?.close()
         },

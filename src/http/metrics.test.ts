@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { systemClock } from '../kit/clock.ts'
 import { createMetrics } from './metrics.ts'
 
 test('a scrape shows what happened', async () => {
-  const metrics = createMetrics()
+  const metrics = createMetrics(systemClock)
   metrics.runEnded({ family: 'agent', engine: 'local', status: 'succeeded' })
   metrics.runEnded({ family: 'agent', engine: 'local', status: 'succeeded' })
   metrics.runEnded({ family: 'jobs', engine: 'openclaw', status: 'failed' })
@@ -26,8 +27,44 @@ test('a scrape shows what happened', async () => {
   assert.match(metrics.contentType, /^text\/plain/)
 })
 
+test('a scrape shows how late the event loop was since the last one, each figure once', async () => {
+  let now = 0
+  let sample: (() => void) | undefined
+  const metrics = createMetrics({
+    monotonic: () => now,
+    after(_delayMs, fire) {
+      sample = fire
+      return { cancel: () => void (sample = undefined) }
+    },
+  })
+  /** The timer of the sampler, which is due after 100 ms, fires so late. */
+  const late = (ms: number) => {
+    now += 100 + ms
+    sample?.()
+  }
+  const figures = async () => {
+    const found = (await metrics.text()).matchAll(/^nodejs_eventloop_lag_(?:(\w+)_)?seconds (\S+)$/gm)
+    return [...found].map(([, name, value]) => `${name ?? 'now'} ${Math.round(Number(value) * 1000)}`)
+  }
+  for (const ms of [0, 0, 0, 400]) late(ms)
+  assert.deepEqual(await figures(), [
+    'now 0',
+    'min 0',
+    'max 400',
+    'mean 100',
+    'stddev 173',
+    'p50 0',
+    'p90 400',
+    'p99 400',
+  ])
+  late(20)
+  assert.deepEqual((await figures()).slice(1, 3), ['min 20', 'max 20'], 'each scrape begins anew')
+  metrics.close()
+  assert.equal(sample, undefined)
+})
+
 test('a stream counts while it is open, and closing it twice counts once', async () => {
-  const metrics = createMetrics()
+  const metrics = createMetrics(systemClock)
   const closeFirst = metrics.streamOpened('agent')
   metrics.streamOpened('agent')
 
@@ -38,7 +75,7 @@ test('a stream counts while it is open, and closing it twice counts once', async
 })
 
 test('open runs are asked for at each scrape, and only those that have not ended are shown', async () => {
-  const metrics = createMetrics()
+  const metrics = createMetrics(systemClock)
   let waiting = 2
   metrics.countOpenRunsWith(async () => ({ waiting_user: waiting, succeeded: 90 }))
 
@@ -52,7 +89,7 @@ test('open runs are asked for at each scrape, and only those that have not ended
 })
 
 test('a store that does not answer does not hide the other metrics', async () => {
-  const metrics = createMetrics()
+  const metrics = createMetrics(systemClock)
   metrics.countOpenRunsWith(() => Promise.reject(new Error('disk gone')))
   metrics.eventsStored(1)
 
@@ -63,7 +100,7 @@ test('a store that does not answer does not hide the other metrics', async () =>
 })
 
 test('what the retention removed is counted, and the oldest run that is kept is asked for at each scrape', async () => {
-  const metrics = createMetrics()
+  const metrics = createMetrics(systemClock)
   metrics.retention.removed('runs', 3)
   metrics.retention.removed('runs', 4)
   let oldest: number | null = null
@@ -78,7 +115,7 @@ test('what the retention removed is counted, and the oldest run that is kept is 
 })
 
 test('tokens, cost and times of models and tools are counted by provider and model', async () => {
-  const { work, text } = createMetrics()
+  const { work, text } = createMetrics(systemClock)
   const step = { model: 'openai/gpt-4o', seconds: 3, firstPartSeconds: 0.4 }
   const usage = { inputTokens: 100, cachedTokens: 60, outputTokens: 7 }
   work.stepDone({ ...step, usage, costMicroUsd: 1500 })
@@ -107,7 +144,7 @@ test('tokens, cost and times of models and tools are counted by provider and mod
 })
 
 test('only the first hundred models and tools have time series of their own', async () => {
-  const { work, text } = createMetrics()
+  const { work, text } = createMetrics(systemClock)
   for (let index = 0; index < 150; index++) {
     work.modelRetried(`openai/m${index}`)
     work.toolDone({ tool: `t${index}`, outcome: 'failed', seconds: 1 })

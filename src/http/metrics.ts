@@ -6,9 +6,11 @@ import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from 'prom
 import type { BusMeter } from '../bus/cluster-bus.ts'
 import { type EngineState, engineStates } from '../engines/engine.ts'
 import { type RunStatus, isTerminal, runStatuses } from '../journal/event.ts'
+import type { Clock } from '../kit/clock.ts'
 import type { LeaseMeter, RunMeter } from '../runs/run-dependencies.ts'
 import { createLeaseMetrics } from './lease-metrics.ts'
 import { createBusMetrics } from './bus-metrics.ts'
+import { createEventLoopMetrics, silentSampler } from './event-loop-metrics.ts'
 import { MetricCalls } from './metric-calls.ts'
 import { createOperationsMetrics, type OperationsMetrics } from './operations-metrics.ts'
 import { createRetentionMetrics, type RetentionMetrics } from './retention-metrics.ts'
@@ -39,13 +41,17 @@ export interface Metrics {
   readonly operations: OperationsMetrics
   readonly contentType: string
   text(): Promise<string>
+  /** Stops measuring. */
+  close(): void
 }
 
-export function createMetrics(): Metrics {
+/** The clock times the event loop, so it should be the one of the system. */
+export function createMetrics(clock: Pick<Clock, 'monotonic' | 'after'>): Metrics {
   const registry = new Registry()
   const registers = [registry]
   const calls = new MetricCalls()
-  collectDefaultMetrics({ register: registry })
+  collectDefaultMetrics({ register: registry, ...silentSampler })
+  const eventLoop = createEventLoopMetrics(registry, clock)
 
   let countOpenRuns: (() => Promise<Partial<Record<RunStatus, number>>>) | null = null
 
@@ -162,6 +168,7 @@ export function createMetrics(): Metrics {
     retention: createRetentionMetrics(registry),
     operations: createOperationsMetrics(registry, calls),
     contentType: registry.contentType,
+    close: () => eventLoop.close(),
     text() {
       calls.flush()
       return registry.metrics()
