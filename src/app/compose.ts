@@ -442,7 +442,7 @@ function openSharedRates(
 
 /** Followers on this node get the events of runs that other nodes drive, if there are other nodes. */
 function openLiveBus(cluster: ClusterBus | undefined, store: Store, clock: Clock, meter: BusMeter): LiveBus {
-  const bus = createProcessBus()
+  const bus = createProcessBus(clock)
   if (cluster === undefined) return bus
   const reader = new RemoteReader({ bus, cluster, store, clock, meter })
   cluster.listen(reader)

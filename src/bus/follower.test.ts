@@ -29,7 +29,7 @@ function storeOf(pages: number): FollowedStore {
 }
 
 test('other requests get a turn of the event loop between two pages of a replay', async () => {
-  const follower = new Follower('r', 0, storeOf(4), createProcessBus(), manualClock())
+  const follower = new Follower('r', 0, storeOf(4), createProcessBus(manualClock()), manualClock())
   let turns = 0
   const turnsAtPage: number[] = []
 
@@ -42,7 +42,7 @@ test('other requests get a turn of the event loop between two pages of a replay'
 })
 
 test('the last page is not followed by a turn: many readers of short runs would wait for each other', async () => {
-  const follower = new Follower('r', 0, storeOf(1), createProcessBus(), manualClock())
+  const follower = new Follower('r', 0, storeOf(1), createProcessBus(manualClock()), manualClock())
   let turns = 0
 
   await follower.next()
@@ -53,7 +53,7 @@ test('the last page is not followed by a turn: many readers of short runs would 
 })
 
 test('a follower that is closed between two pages reads no more', async () => {
-  const follower = new Follower('r', 0, storeOf(3), createProcessBus(), manualClock())
+  const follower = new Follower('r', 0, storeOf(3), createProcessBus(manualClock()), manualClock())
 
   await follower.next()
   const second = follower.next()

@@ -70,7 +70,7 @@ async function rig(
   events: RunEvent[] = [],
 ): Promise<Rig> {
   const clock = manualClock()
-  const bus = createProcessBus()
+  const bus = createProcessBus(clock)
   const page = (after: number): EventPage => {
     const rest = events.filter(({ seq }) => seq > after)
     return { events: rest, skipped: 0, nextAfter: rest.at(-1)?.seq ?? after, atHead: true }

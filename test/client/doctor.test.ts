@@ -49,7 +49,7 @@ async function serve(context: TestContext, clock: ManualClock): Promise<string> 
       readRun: () => Promise.resolve(undefined),
       readEvents: () => Promise.resolve({ events: [], skipped: 0, nextAfter: 0, atHead: true }),
     },
-    bus: createProcessBus(),
+    bus: createProcessBus(clock),
     clock,
     metrics: { streamOpened: () => () => {} },
     isUndecided: () => Promise.resolve(false),

@@ -182,7 +182,7 @@ describe('followers of a run', () => {
   it('each get exactly the journal after their cursor, however appends, reads, cuts and joins interleave', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(action, { minLength: 5, maxLength: 60 }), async (plan) => {
-        const bus = createProcessBus()
+        const bus = createProcessBus(manualClock())
         const writer = await newRun(bus)
         const readers = [new Reader(writer.runId, 0, bus)]
         for (const step of plan) {
@@ -217,9 +217,51 @@ describe('followers of a run', () => {
     )
   })
 
+  it('that are many get exactly the journal, too, however deltas wait for their passes', async () => {
+    const step = fc.oneof(
+      { weight: 4, arbitrary: fc.record({ do: fc.constant('push' as const), count: fc.integer({ min: 1, max: 4 }) }) },
+      { weight: 2, arbitrary: fc.record({ do: fc.constant('advance' as const), ms: fc.nat(120) }) },
+      { weight: 2, arbitrary: fc.record({ do: fc.constant('join' as const), count: fc.nat(12) }) },
+      { weight: 1, arbitrary: fc.record({ do: fc.constant('cut' as const), who: fc.nat(50) }) },
+      { weight: 1, arbitrary: fc.record({ do: fc.constant('turn' as const) }) },
+    )
+    await fc.assert(
+      fc.asyncProperty(fc.nat(30), fc.array(step, { minLength: 5, maxLength: 40 }), async (first, plan) => {
+        const clock = manualClock()
+        const bus = createProcessBus(clock)
+        const writer = await newRun(bus)
+        const readers: Reader[] = []
+        const join = (count: number) => {
+          for (let index = 0; index < count; index += 1) {
+            const reader = new Reader(writer.runId, index % (writer.state.lastSeq + 1), bus)
+            reader.receive(Number.POSITIVE_INFINITY)
+            readers.push(reader)
+          }
+        }
+        join(first)
+        for (const one of plan) {
+          if (one.do === 'push') await writer.write(...Array.from({ length: one.count }, () => delta('x')))
+          else if (one.do === 'advance') await clock.advance(one.ms)
+          else if (one.do === 'join') join(one.count)
+          else if (one.do === 'cut') await readers[one.who % Math.max(1, readers.length)]?.cut()
+          else await turn()
+        }
+        writer.push(...ending)
+        await Promise.all(readers.map((reader) => reader.toEnd()))
+        const stored = await allEvents(store, writer.runId)
+        for (const reader of readers)
+          assert.deepEqual(
+            reader.got,
+            stored.filter(({ seq }) => seq > reader.from),
+          )
+      }),
+      { numRuns: 60 },
+    )
+  })
+
   it('that have seen everything, and then sleep until memory has let go of the rest, get the rest from the store', async () => {
     for (const how of ['many events', 'much text']) {
-      const bus = createProcessBus()
+      const bus = createProcessBus(manualClock())
       const writer = await newRun(bus)
       await writer.committed()
       const reader = new Reader(writer.runId, 0, bus)
@@ -247,7 +289,7 @@ describe('followers of a run', () => {
   })
 
   it('never see an event before the store has it', async () => {
-    const bus = createProcessBus()
+    const bus = createProcessBus(manualClock())
     let stored = 0
     // The store says when it is done; nothing may be shown before that.
     const watched: Pick<RunStore, 'append'> = {
@@ -275,7 +317,7 @@ describe('followers of a run', () => {
   })
 
   it('that never read cost a bounded amount of memory, and delay no other reader', async () => {
-    const bus = createProcessBus()
+    const bus = createProcessBus(manualClock())
     const writer = await newRun(bus)
     await writer.committed()
     const lazy = { cursor: writer.state.lastSeq, wake: () => {} }
@@ -312,7 +354,7 @@ describe('followers of a run', () => {
   })
 
   it('that join in the turn after the beginning of a run get it from memory, and later ones do not', async () => {
-    const bus = createProcessBus()
+    const bus = createProcessBus(manualClock())
     const events = await allEvents(store, (await newRun(bus)).runId)
     for (const { turns, fromMemory } of [
       { turns: 0, fromMemory: true },
@@ -329,7 +371,7 @@ describe('followers of a run', () => {
   })
 
   it('that have left cost nothing: their run keeps no memory', async () => {
-    const bus = createProcessBus()
+    const bus = createProcessBus(manualClock())
     const writer = await newRun(bus)
     const reader = new Reader(writer.runId, 0, bus)
     await writer.committed()
@@ -345,7 +387,7 @@ describe('followers of a run', () => {
   })
 
   it('of a run that is removed under them come to an end', async () => {
-    const bus = createProcessBus()
+    const bus = createProcessBus(manualClock())
     const writer = await newRun(bus)
     await writer.write(...ending)
     const late = new Follower(
@@ -364,7 +406,7 @@ describe('followers of a run', () => {
   })
 
   it('wait for an event that was announced and cannot be read yet, instead of ending', async () => {
-    const bus = createProcessBus()
+    const bus = createProcessBus(manualClock())
     const writer = await newRun(bus)
     await writer.committed()
     const head = writer.state.lastSeq
@@ -400,7 +442,7 @@ describe('followers of a run', () => {
   })
 
   it('read again when the store is away for a moment, and fail if it stays away or is damaged', async () => {
-    const bus = createProcessBus()
+    const bus = createProcessBus(manualClock())
     const writer = await newRun(bus)
     writer.push(...ending)
     await writer.committed()
@@ -432,7 +474,7 @@ describe('followers of a run', () => {
   })
 
   it('that are closed while they wait for an announced event end at once', async () => {
-    const bus = createProcessBus()
+    const bus = createProcessBus(manualClock())
     const writer = await newRun(bus)
     await writer.committed()
     const clock = manualClock()
@@ -461,7 +503,7 @@ describe('followers of a run', () => {
       { type: 'diagnostic', data: { code: 'c', message: 'm', details: { deep: [{ inside: long }] } } },
     ]
     for (const event of events) {
-      const bus = createProcessBus()
+      const bus = createProcessBus(manualClock())
       const channel = bus.join('r', { cursor: 1, wake: () => {} })
       const small = (seq: number): RunEvent => ({ seq, at: 1, attempt: 1, ...delta('x') })
 

@@ -91,7 +91,7 @@ export async function openRig(options: RigOptions = {}): Promise<Rig> {
   })
   clock.waitFor(settled)
   const store = options.wrapStore?.(real) ?? real
-  const bus = createProcessBus()
+  const bus = createProcessBus(clock)
   const complaints: string[] = []
   const complain = (_details: object, message: string) => void complaints.push(message)
   const { answer: step = () => says('Hello.'), prepare = () => {} } = options
