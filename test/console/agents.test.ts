@@ -152,7 +152,7 @@ describe('an agent', () => {
     await page.getByRole('spinbutton', { name: 'amount' }).fill('-5')
     await page.getByRole('textbox', { name: 'notes' }).fill(`For ${user}`)
     await run(page)
-    await page.getByText('must NOT have fewer than 2 characters').waitFor()
+    await page.getByText('must NOT have fewer than 2 characters').first().waitFor()
     await page.getByText('must be >= 0').waitFor()
     await picture(page, 'agents validation')
     assert.deepEqual(await seriousFindings(page), [])
