@@ -203,7 +203,9 @@ const otherOf = (index: 0 | 1): 0 | 1 => (index === 0 ? 1 : 0)
 /** Opens a file and fills it, so that later writes neither need space nor change its size. */
 function opened(path: string, fileBytes: number): LogFile {
   const handle = openSync(path, 'w+', 0o600)
-  writeSync(handle, Buffer.alloc(fileBytes), 0, fileBytes, 0)
+  const zeros = Buffer.alloc(Math.min(fileBytes, 256 * 1024))
+  for (let at = 0; at < fileBytes; at += zeros.length)
+    writeSync(handle, zeros, 0, Math.min(zeros.length, fileBytes - at), at)
   fsyncSync(handle)
   return { handle, lastNumber: 0, isUnsynced: false }
 }
