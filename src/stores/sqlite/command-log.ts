@@ -117,10 +117,9 @@ export class CommandLog {
 
   /**
    * Calls `done` when the record survives a crash of the process, or, if it is `synced`, when it and all before it survive a power
-   * cut. It may be called at once. After an error the log must not be used any more. Returns true if the record is written, so that others may be
-   * appended before `done` is called.
+   * cut. It is called at once unless it is synced or the log is slow. After an error the log must not be used any more.
    */
-  append(record: Buffer, synced: boolean, done: Done): boolean {
+  append(record: Buffer, synced: boolean, done: Done): void {
     const file = this.#files[this.#current]
     const position = this.#position
     // Now and not when it is written, because the files may be swapped meanwhile.
@@ -128,13 +127,9 @@ export class CommandLog {
     this.#number += 1
     file.lastNumber = this.#number
     file.isUnsynced = true
-    const written: Done = (error) => (error !== null || !synced ? done(error) : this.#sync(done))
-    if (this.isSlow) {
-      writeLater(file.handle, record, position, written)
-      return false
-    }
-    written(this.#writeNow(file.handle, record, position))
-    return true
+    const written: Done = (error) => (error !== null || !synced ? done(error) : this.sync(done))
+    if (this.isSlow) writeLater(file.handle, record, position, written)
+    else written(this.#writeNow(file.handle, record, position))
   }
 
   /** The number of the last record. */
@@ -162,8 +157,11 @@ export class CommandLog {
     }
   }
 
-  /** Without the records in the other file the database could not execute those in this one, so both are synced. */
-  #sync(done: Done): void {
+  /**
+   * Calls `done` when all records that are written survive a power cut. Without those in the other file the database could not execute
+   * those in this one, so both are synced.
+   */
+  sync(done: Done): void {
     const unsynced = this.#files.filter(({ isUnsynced }) => isUnsynced)
     let left = unsynced.length
     let failure: Error | null = null

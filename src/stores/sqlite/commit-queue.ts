@@ -51,6 +51,9 @@ export type Writer = Pick<Worker, 'on' | 'postMessage'>
 /** What the writer is working on: a batch, if any, after batches from the log. */
 type Posted = { batch: Pending[] | undefined; logged: LoggedBatch[]; synced: boolean }
 
+/** Commands of one record of the log. */
+type LoggedPart = { batch: readonly Pending[]; logged: LoggedBatch }
+
 const none: readonly string[] = []
 const nothingPosted: Posted = { batch: undefined, logged: [], synced: false }
 
@@ -290,6 +293,7 @@ export class CommitQueue {
     const record = this.#recordOf(batch, values)
     if (record === undefined || this.#log === undefined) this.#post(batch, values, durable)
     else if (this.#isUnsynced) this.#post(batch, values, true)
+    else if (durable && !this.#log.isSlow) this.#appendSynced(this.#log, record, batch, values)
     else this.#append(this.#log, record, batch, values, durable)
   }
 
@@ -375,24 +379,60 @@ export class CommitQueue {
     values: CommandBatch['values'],
     durable: boolean,
   ): void {
-    const logged = loggedBatch(log.number + 1, batch, values)
-    this.#unapplied.add(logged)
-    const isWritten = log.append(record, durable, (error) => {
-      if (this.#sent === batch) this.#letsDeltasPass = false
-      if (error !== null) this.#logFailed(error, batch, logged)
-      else this.#acknowledge(batch, logged)
-    })
-    if (isWritten && durable && this.#sent === batch) this.#letsDeltasPass = true
+    const part = this.#partOf(log, batch, values)
+    log.append(record, durable, (error) => this.#appended([part], error))
   }
 
-  #acknowledge(batch: readonly Pending[], logged: LoggedBatch): void {
-    this.#unapplied.acknowledge(logged)
-    if (this.#sent === batch) this.#sent = undefined
-    for (const { effect, tailRows, resolve } of batch) {
-      const value = effect?.type === 'accept' ? accepted(effect) : null
-      const [row] = tailRows
-      if (row !== undefined) this.#options.onStored(storedRow(row, value), effect?.body)
-      resolve(value)
+  /**
+   * Writes the batch, and after it those waiting commands that can be logged too, each as many as fit into a record, so that all of them
+   * share a sync: when many runs end at once, it takes longer than the writes.
+   */
+  #appendSynced(log: CommandLog, first: Buffer, batch: Pending[], values: CommandBatch['values']): void {
+    const parts: LoggedPart[] = []
+    let failure: Error | null = null
+    const write = (record: Buffer, part: LoggedPart) => {
+      parts.push(part)
+      log.append(record, false, (error) => (failure = error))
+    }
+    write(first, this.#partOf(log, batch, values))
+    while (failure === null && this.#waiting.length > 0 && !log.isSlow) {
+      const next = this.#waiting.slice(0, countUpTo(this.#waiting, batchCharsMax))
+      const nextValues = valuesOf(next)
+      const record = this.#recordOf(next, nextValues)
+      if (record === undefined) break
+      this.#takeWaiting(next.length)
+      write(record, this.#partOf(log, next, nextValues))
+    }
+    if (failure !== null) return this.#appended(parts, failure)
+    this.#letsDeltasPass = true
+    log.sync((error) => {
+      this.#letsDeltasPass = false
+      this.#appended(parts, error)
+    })
+  }
+
+  #partOf(log: CommandLog, batch: readonly Pending[], values: CommandBatch['values']): LoggedPart {
+    const logged = loggedBatch(log.number + 1, batch, values)
+    this.#unapplied.add(logged)
+    return { batch, logged }
+  }
+
+  /** The parts are written, and synced if they need it, or all of them failed. */
+  #appended(parts: readonly LoggedPart[], error: Error | null): void {
+    if (parts.some(({ batch }) => batch === this.#sent)) this.#sent = undefined
+    if (error !== null) this.#logFailed(error, parts)
+    else this.#acknowledge(parts)
+  }
+
+  #acknowledge(parts: readonly LoggedPart[]): void {
+    for (const { batch, logged } of parts) {
+      this.#unapplied.acknowledge(logged)
+      for (const { effect, tailRows, resolve } of batch) {
+        const value = effect?.type === 'accept' ? accepted(effect) : null
+        const [row] = tailRows
+        if (row !== undefined) this.#options.onStored(storedRow(row, value), effect?.body)
+        resolve(value)
+      }
     }
     if (this.#sent === undefined) this.#tellAnswered()
     const { commands, changes } = this.#unapplied
@@ -403,18 +443,19 @@ export class CommitQueue {
   }
 
   /** The record may be torn or not be synced, so the log is not used any more. What it holds is applied as usual. */
-  #logFailed(cause: Error, batch: readonly Pending[], logged: LoggedBatch): void {
+  #logFailed(cause: Error, parts: readonly LoggedPart[]): void {
     const error = new AppError('store_unavailable', 'The log of the database could not be written. Check the disk.', {
       cause,
     })
     this.#options.onError(error)
     this.#isBlocked = true
     this.#isLogBroken = true
-    if (this.#sent === batch) this.#sent = undefined
-    this.#unapplied.drop(logged)
-    for (const { effect, reject } of batch) {
-      if (effect !== undefined) this.#known.forget(effect)
-      reject(error)
+    for (const { batch, logged } of parts) {
+      this.#unapplied.drop(logged)
+      for (const { effect, reject } of batch) {
+        if (effect !== undefined) this.#known.forget(effect)
+        reject(error)
+      }
     }
     if (this.#sent === undefined) this.#tellAnswered()
     this.#apply()

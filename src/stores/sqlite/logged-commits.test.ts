@@ -439,10 +439,7 @@ describe('the writer', () => {
 
 test('a log that cannot be written refuses the batch, is not used any more, and the record is never executed', async () => {
   await accept('r1')
-  log.append = (_record, _synced, written) => {
-    written(new Error('EIO'))
-    return true
-  }
+  log.append = (_record, _synced, written) => written(new Error('EIO'))
   await assert.rejects(delta('r1', 2), { code: 'store_unavailable' })
   assert.deepEqual(batchAt(0).logged, { after: 0, number: 2, count: 1, length: batchAt(0).values.length })
   done()
@@ -528,13 +525,50 @@ describe('commands that are too much for one record', () => {
     assert.deepEqual([sent.length, inLog()], [0, 3])
   })
 
-  test('keep their order with those that need a sync', async () => {
-    await Promise.all([accept('r1'), accept('r2'), accept('r3')])
-    const end = (runId: string) =>
-      queue.run('append', { ...endOf(runId, 2), journal: { id: 99, lastSeq: 2, body: `${runId} 2 ${text}` } }, true)
+  const ended = ['r1', 'r2', 'r3']
+  const end = (runId: string) =>
+    queue.run('append', { ...endOf(runId, 2), journal: { id: 99, lastSeq: 2, body: `${runId} 2 ${text}` } }, true)
+
+  test('share one sync, and are acknowledged in their order when it is done', async () => {
+    await Promise.all(ended.map((runId) => accept(runId)))
+    const sync = log.sync.bind(log)
+    let syncs = 0
     const order: string[] = []
-    await Promise.all(['r1', 'r2', 'r3'].map((runId) => end(runId).then(() => order.push(runId))))
-    assert.deepEqual([sent.length, inLog(), order], [0, 3, ['r1', 'r2', 'r3']])
+    log.sync = (done) => {
+      syncs += 1
+      assert.deepEqual([inLog(), order], [3, []], 'all of them are written')
+      sync(done)
+    }
+    await Promise.all(ended.map((runId) => end(runId).then(() => order.push(runId))))
+    assert.deepEqual([sent.length, syncs, order], [0, 1, ended])
+  })
+
+  test('are all refused if one of them cannot be written, and those that were written are never executed', async () => {
+    await Promise.all(ended.map((runId) => accept(runId)))
+    const append = log.append.bind(log)
+    log.append = (record, synced, written) => {
+      log.append = (_record, _synced, refused) => refused(new Error('EIO'))
+      append(record, synced, written)
+    }
+    const results = await Promise.allSettled([...ended.map(end), turn().then(() => done())])
+    assert.deepEqual(
+      results.slice(0, 2).map(({ status }) => status),
+      ['rejected', 'rejected'],
+    )
+    assert.deepEqual(events(0), ['r1 1', 'r2 1', 'r3 1'])
+    assert.equal(batchAt(0).logged?.number, 3)
+  })
+
+  test('are followed by a command that only the database can execute', async () => {
+    await Promise.all(ended.map((runId) => accept(runId)))
+    const ends = Promise.all(ended.map(end))
+    const claiming = queue.run('claim', claimOne)
+    await ends
+    await turn()
+    assert.deepEqual([sent.length, batchAt(0).values.at(-3)], [1, 'claim'])
+    assert.equal(batchAt(0).logged?.number, 3)
+    done({ results: [[0, []]] })
+    await claiming
   })
 
   test('use the file again that the database has, after both were full', async () => {
@@ -609,15 +643,13 @@ describe('while a batch is with the writer', () => {
 })
 
 describe('while the log syncs a batch', () => {
-  /** The next synced record is written, and its sync ends when the result is called. */
+  /** The next sync ends when the result is called. */
   function holdSync(): (error?: Error) => void {
-    const append = log.append.bind(log)
-    let end: (error: Error | null) => void = () => assert.fail('there was no synced record')
-    log.append = (record, synced, written) => {
-      if (!synced) return append(record, synced, written)
-      log.append = append
-      end = written
-      return append(record, false, (error) => assert.equal(error, null))
+    const sync = log.sync.bind(log)
+    let end: (error: Error | null) => void = () => assert.fail('there was no sync')
+    log.sync = (done) => {
+      log.sync = sync
+      end = done
     }
     return (error) => end(error ?? null)
   }

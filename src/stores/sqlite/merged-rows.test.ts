@@ -92,11 +92,13 @@ class TestLog {
   get number(): number {
     return this.records.length
   }
-  append(_record: unknown, synced: boolean, done: (error: null) => void): boolean {
+  append(_record: unknown, synced: boolean, done: (error: null) => void): void {
     this.records.push({ number: this.records.length + 1, values: this.#next })
-    if (synced) setImmediate(() => setImmediate(() => setImmediate(() => done(null))))
+    if (synced) this.sync(done)
     else done(null)
-    return true
+  }
+  sync(done: (error: null) => void): void {
+    setImmediate(() => setImmediate(() => setImmediate(() => done(null))))
   }
   swap(): void {}
   close(): void {}

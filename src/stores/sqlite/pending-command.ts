@@ -42,14 +42,19 @@ export function leavesOtherRuns({ values, effect }: Pending): boolean {
   return effect !== undefined || changesNoRun(values[0] as CommandName)
 }
 
-/** How many commands, from the first on, have at most so many characters; at least one. */
-export function countUpTo(batch: readonly Pending[], charsMax: number): number {
+/**
+ * How many commands, from the first on, make a batch: at least one, and as many as have at most so many characters. If the first one may
+ * be logged, the batch ends before the first one that only the database can execute.
+ */
+export function countUpTo(waiting: readonly Pending[], charsMax: number): number {
+  const mayBeLogged = waiting[0]?.effect !== undefined
   let chars = 0
-  for (const [index, { values }] of batch.entries()) {
+  for (const [index, { values, effect }] of waiting.entries()) {
+    if (mayBeLogged && effect === undefined) return index
     for (const value of values) if (typeof value === 'string') chars += value.length
     if (chars > charsMax) return Math.max(1, index)
   }
-  return batch.length
+  return waiting.length
 }
 
 /** What is known about a batch that goes to the log. Most batches are many deltas, so they are looked at once. */
