@@ -389,19 +389,21 @@ export class CommitQueue {
    */
   #appendSynced(log: CommandLog, first: Buffer, batch: Pending[], values: CommandBatch['values']): void {
     const parts: LoggedPart[] = []
-    let failure: Error | null = null
-    const write = (record: Buffer, part: LoggedPart) => {
+    const write = (record: Buffer, part: LoggedPart): Error | null => {
+      let failed: Error | null = null
       parts.push(part)
-      log.append(record, false, (error) => (failure = error))
+      // It is written at once, because the log is not slow.
+      log.append(record, false, (error) => (failed = error))
+      return failed
     }
-    write(first, this.#partOf(log, batch, values))
+    let failure = write(first, this.#partOf(log, batch, values))
     while (failure === null && this.#waiting.length > 0 && !log.isSlow) {
       const next = this.#waiting.slice(0, countUpTo(this.#waiting, batchCharsMax))
       const nextValues = valuesOf(next)
       const record = this.#recordOf(next, nextValues)
       if (record === undefined) break
       this.#takeWaiting(next.length)
-      write(record, this.#partOf(log, next, nextValues))
+      failure = write(record, this.#partOf(log, next, nextValues))
     }
     if (failure !== null) return this.#appended(parts, failure)
     this.#letsDeltasPass = true

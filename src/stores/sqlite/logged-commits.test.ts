@@ -550,7 +550,10 @@ describe('commands that are too much for one record', () => {
       log.append = (_record, _synced, refused) => refused(new Error('EIO'))
       append(record, synced, written)
     }
-    const results = await Promise.allSettled([...ended.map(end), turn().then(() => done())])
+    const settled = Promise.allSettled(ended.map(end))
+    await turn()
+    done()
+    const results = await settled
     assert.deepEqual(
       results.slice(0, 2).map(({ status }) => status),
       ['rejected', 'rejected'],
