@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict'
 import type { CommandBatch } from '../../src/stores/sqlite/commands.ts'
 import type { Writer } from '../../src/stores/sqlite/commit-queue.ts'
+import { valuesOfRecords } from '../../src/stores/sqlite/log-record.ts'
 
 export class SimulatedWriter {
   readonly sent: (CommandBatch | 'close')[] = []
@@ -39,5 +40,11 @@ export class SimulatedWriter {
     const batch = this.sent[index]
     assert.ok(batch !== undefined && batch !== 'close', `${index} of ${this.sent.length}`)
     return batch
+  }
+
+  /** The commands of a batch that were acknowledged from the log, a list for each record. */
+  loggedAt(index: number): CommandBatch['values'][] {
+    const { logged } = this.batchAt(index)
+    return logged === undefined ? [] : valuesOfRecords(logged.records)
   }
 }

@@ -12,6 +12,7 @@ import { type BatchWriter, batchWriter } from './batch-writer.ts'
 import type { CommandBatch, BatchReply } from './commands.ts'
 import { openWriter } from './connection.ts'
 import { recoverJournal } from './journal-writer.ts'
+import { encodeRecord, joinRecords, recordText } from './log-record.ts'
 import { migrate } from './migrate.ts'
 
 let db: DatabaseSync
@@ -61,6 +62,14 @@ const strayMessage = {
 const execute = (...commands: Values[]): BatchReply => executeAs(false, ...commands)
 const executeAs = (durable: boolean, ...commands: Values[]): BatchReply =>
   writer.execute({ durable, values: commands.flat() } satisfies CommandBatch)
+/** A record of the log for each list of commands. */
+const records = (...lists: Values[]) =>
+  joinRecords(
+    lists.map((values, index) => {
+      const text = recordText(0, index + 1, values)
+      return encodeRecord(text, Buffer.byteLength(text))
+    }),
+  )
 const failures = (reply: BatchReply) => reply.failures.map(([index, { code }]) => [index, code])
 const lines = (sql: string) =>
   db
@@ -121,12 +130,10 @@ describe('a batch', () => {
   })
 
   test('with commands of the log stores how far it has the log, and tells only about the others', () => {
-    const logged = [accept('a'), append('a', 0, 'one')]
-    const length = logged.flat().length
     const reply = writer.execute({
       durable: false,
-      values: [...logged, append('a', 1, 'two', 9), command('requestCancel', cancelOf('a'))].flat(),
-      logged: { after: 0, number: 7, count: 2, length },
+      values: [append('a', 1, 'two', 9), command('requestCancel', cancelOf('a'))].flat(),
+      logged: { after: 0, number: 7, records: records(accept('a'), append('a', 0, 'one')) },
     })
 
     assert.deepEqual(failures(reply), [[0, 'run_fenced']])
@@ -145,11 +152,10 @@ describe('a batch', () => {
     execute(acceptWith('a'), acceptWith('b'))
     assert.deepEqual(leased(), ['a'])
 
-    const values = acceptWith('c')
     writer.execute({
       durable: true,
-      values: [...values, ...acceptWith('d')],
-      logged: { after: 0, number: 1, count: 1, length: values.length },
+      values: acceptWith('d'),
+      logged: { after: 0, number: 1, records: records(acceptWith('c')) },
     })
     assert.deepEqual(leased(), ['a', 'c'])
     const again = batchWriter(db, [{ number: 2, values: [...acceptWith('e'), ...append('e', 0, 'e1')] }])
@@ -158,16 +164,17 @@ describe('a batch', () => {
 
   test('with commands of the log that come too early, or that are refused, changes nothing', () => {
     const values = accept('a')
-    const logged = (after: number) => ({ after, number: after + 1, count: 1, length: values.length })
-    assert.throws(() => writer.execute({ durable: true, values, logged: logged(1) }), { code: 'store_unavailable' })
+    const logged = (after: number, ...lists: Values[]) => ({ after, number: after + 1, records: records(...lists) })
+    const early = { durable: true, values: [], logged: logged(1, values) }
+    assert.throws(() => writer.execute(early), { code: 'store_unavailable' })
     assert.equal(lines('SELECT id FROM runs').length, 0)
 
     const stray = append('nowhere', 0, 'one')
-    const batch = { durable: true, values: [...stray, ...accept('a')], logged: logged(0) }
+    const batch = { durable: true, values: accept('a'), logged: logged(0, stray) }
     assert.throws(() => writer.execute(batch), { code: 'store_damaged' })
     assert.deepEqual([lines('SELECT id FROM runs').length, writer.log.applied], [0, 0])
     assert.throws(() => writer.execute({ durable: true, values, needsLog: 1 }), { code: 'store_unavailable' })
-    writer.execute({ durable: true, values, logged: logged(0) })
+    writer.execute({ durable: true, values: [], logged: logged(0, values) })
     writer.execute({ durable: true, values: command('check', null), needsLog: 1 })
     assert.deepEqual([lines('SELECT id FROM runs'), writer.log.applied], [['a'], 1])
   })

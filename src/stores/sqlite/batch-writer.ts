@@ -5,14 +5,12 @@
 import type { DatabaseSync } from 'node:sqlite'
 import { AppError } from '../../errors/app-error.ts'
 import { archiveHandlers } from './archive-store.ts'
-import type { LogRecord } from './command-log.ts'
 import {
   type CommandBatch,
   type BatchReply,
   type CommandName,
   deltaLength,
   deltaMark,
-  deltasMark,
   type Handlers,
   type LogState,
   toFailure,
@@ -28,6 +26,7 @@ import { fileWriter } from './file-store.ts'
 import { interactionWriter } from './interaction-store.ts'
 import { journalWriter, recoverJournal } from './journal-writer.ts'
 import { keyHandlers } from './key-store.ts'
+import { type LogRecord, valuesOfRecords } from './log-record.ts'
 import { messageWriter } from './message-store.ts'
 import { nodeHandlers } from './node-store.ts'
 import { noteHandlers } from './note-store.ts'
@@ -193,7 +192,8 @@ function commandExecutor(db: DatabaseSync) {
   function execute({ values, logged, needsLog = logged?.after }: CommandBatch, replayed?: number): BatchReply {
     if (needsLog !== undefined && logAppliedTo.get()?.['value'] !== needsLog) throw logGap()
     const isReplay = replayed !== undefined
-    const batch = { values, loggedCount: logged?.count ?? 0, isReplay, number: replayed ?? logged?.number }
+    const acknowledged = logged === undefined ? [] : valuesOfRecords(logged.records)
+    const batch = { acknowledged, values, isReplay, number: replayed ?? logged?.number }
     try {
       return transaction(batch, false)
     } catch (error) {
@@ -207,45 +207,14 @@ function commandExecutor(db: DatabaseSync) {
    * before its first change. Commands rarely fail, so the batch is tried without savepoints first; if a command fails, everything is rolled
    * back and `commandFailed` is thrown.
    */
-  function transaction({ values, loggedCount, isReplay, number }: NumberedBatch, isolates: boolean): BatchReply {
+  function transaction({ acknowledged, values, isReplay, number }: NumberedBatch, isolates: boolean): BatchReply {
     const reply: BatchReply = { type: 'done', failures: [], results: [], folded: [] }
     begin.run()
     try {
-      // The commands that were acknowledged from the log have no result any more, so theirs have negative indexes.
-      for (let at = 0, index = 0 - loggedCount; at < values.length; index += 1) {
-        const name = values[at] as string
-        isAcknowledged = isReplay || index < 0
-        try {
-          if (name === deltaMark || name === deltasMark) {
-            const start = at
-            at += deltaLength
-            const runId = values[start + 1] as string
-            const entry = runs.checkFence(runId, values[start + 2] as number, values[start + 3] as number)
-            const part = {
-              id: values[start + 4] as number,
-              lastSeq: values[start + 5] as number,
-              body: values[start + 6] as string,
-            }
-            journal.insert(runId, entry, part, name === deltasMark)
-          } else {
-            const json = values[at + 1] as string
-            const end = at + 3 + (values[at + 2] as number)
-            const texts = values.slice(at + 3, end) as string[]
-            at = end
-            const input = unpackCommand(json, texts)
-            const result = isolates
-              ? isolated(name as CommandName, input)
-              : handlers[name as CommandName](input as never)
-            if (result !== null && index >= 0) reply.results.push([index, result])
-          }
-        } catch (error) {
-          if (!db.isTransaction || !failsOnlyItsCommand(error)) throw error
-          // A refused delta has changed nothing.
-          if (!isolates && name !== deltaMark && name !== deltasMark) throw commandFailed
-          if (index < 0) throw acknowledgedAndRefused(error)
-          reply.failures.push([index, toFailure(toStoreError(error, file))])
-        }
-      }
+      isAcknowledged = true
+      for (const list of acknowledged) executeAll(list, isolates, undefined)
+      isAcknowledged = isReplay
+      executeAll(values, isolates, reply)
       const merged = journal.writeTails()
       if (merged.length > 0) reply.merged = merged
       journal.sweep()
@@ -261,6 +230,38 @@ function commandExecutor(db: DatabaseSync) {
     cache.commit()
     reply.folded = folded.splice(0)
     return reply
+  }
+
+  /** `reply`: gets the results; undefined for commands that were acknowledged from the log, whose callers have theirs. */
+  function executeAll(values: CommandBatch['values'], isolates: boolean, reply: BatchReply | undefined): void {
+    for (let at = 0, index = 0; at < values.length; index += 1) {
+      const name = values[at] as string
+      const isDelta = name === deltaMark
+      const start = at
+      at += isDelta ? deltaLength : 3 + (values[start + 2] as number)
+      try {
+        if (isDelta) appendDelta(values, start)
+        else {
+          const input = unpackCommand(values[start + 1] as string, values.slice(start + 3, at) as string[])
+          const result = isolates ? isolated(name as CommandName, input) : handlers[name as CommandName](input as never)
+          if (result !== null) reply?.results.push([index, result])
+        }
+      } catch (error) {
+        if (!db.isTransaction || !failsOnlyItsCommand(error)) throw error
+        // A refused delta has changed nothing.
+        if (!isolates && !isDelta) throw commandFailed
+        if (reply === undefined) throw acknowledgedAndRefused(error)
+        reply.failures.push([index, toFailure(toStoreError(error, file))])
+      }
+    }
+  }
+
+  function appendDelta(values: CommandBatch['values'], start: number): void {
+    const runId = values[start + 1] as string
+    const entry = runs.checkFence(runId, values[start + 2] as number, values[start + 3] as number)
+    const id = values[start + 4] as number
+    const lastSeq = values[start + 5] as number
+    journal.insert(runId, entry, { id, lastSeq, body: values[start + 6] as string })
   }
 
   /** Runs one command inside a savepoint, so that it is applied as a whole or not at all. */
@@ -291,8 +292,9 @@ function commandExecutor(db: DatabaseSync) {
 }
 
 type NumberedBatch = {
+  /** Executed first. They were acknowledged from the log. */
+  acknowledged: CommandBatch['values'][]
   values: CommandBatch['values']
-  loggedCount: number
   /** All its commands were acknowledged by a process that died. */
   isReplay: boolean
   /** The database then has the log up to this number. */

@@ -4,13 +4,7 @@
 // little later, many at once. After a crash they are applied when the store is opened.
 //
 // The log is two files of a fixed size that take turns: while the commands of one are being applied,
-// new ones go to the other. A record is one batch of commands:
-//
-//   length (4 bytes) · CRC-32 of the text (4 bytes) · text
-//
-// The text is a line of JSON, [lineage, number, forms], and the strings of the commands one after the other. A form
-// stands for one value: a number in a list is that number, and a number alone is the length of the next string. Most
-// strings are JSON already, and inside of JSON they would have to be escaped once more.
+// new ones go to the other. A record is one batch of commands (log-record.ts).
 //
 // Numbers count up by one over both files, and the database holds the number up to which it has
 // everything. The lineage is a random number that the database holds too, so that the log of another
@@ -18,9 +12,9 @@
 
 import { closeSync, existsSync, fdatasync, fsyncSync, openSync, readFileSync, rmSync, write, writeSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { crc32 } from 'node:zlib'
 import type { Clock } from '../../kit/clock.ts'
 import type { CommandBatch, LogState } from './commands.ts'
+import { decodeText, encodeRecord, headBytes, type LogRecord, recordText, textAt } from './log-record.ts'
 
 /** The size of a file. Also the limit for what the log holds in memory and what recovery has to read. */
 const fileBytesDefault = 4 * 1024 * 1024
@@ -28,7 +22,6 @@ const fileBytesDefault = 4 * 1024 * 1024
 export const batchCharsMax = 512 * 1024
 /** A single command that is larger goes to the database at once. A character takes three bytes at most. */
 const recordBytesMax = 3 * batchCharsMax + 64 * 1024
-const headBytes = 8
 
 /**
  * A write only copies bytes to the memory of the system, so it is made on this thread: another thread would take ten times as long.
@@ -39,8 +32,6 @@ const headBytes = 8
 const slowWriteMs = 4
 const verySlowWriteMs = 50
 const slowDiskMs = 10_000
-
-export type LogRecord = { number: number; values: CommandBatch['values'] }
 
 /** What the names of the two files add to that of the database. */
 export const logEndings = ['-log0', '-log1'] as const
@@ -92,23 +83,13 @@ export class CommandLog {
 
   /** The record of a batch; undefined if it is too large for the log, or if both files are full. The database has the log up to `applied`. */
   record(values: CommandBatch['values'], applied: number): Buffer | undefined {
-    let forms = ''
-    let strings = ''
-    for (const value of values) {
-      forms += typeof value === 'string' ? `,${value.length}` : `,[${value}]`
-      if (typeof value === 'string') strings += value
-    }
-    if (strings.length > recordBytesMax) return undefined
-    const text = `[${this.#lineage},${this.#number + 1}${forms}]\n${strings}`
+    const text = recordText(this.#lineage, this.#number + 1, values)
+    if (text.length > recordBytesMax) return undefined
     const bytes = Buffer.byteLength(text)
     if (bytes > recordBytesMax) return undefined
     if (!this.#hasRoomFor(bytes)) this.swap(applied)
     if (!this.#hasRoomFor(bytes)) return undefined
-    const record = Buffer.allocUnsafe(headBytes + bytes)
-    record.write(text, headBytes)
-    record.writeUInt32LE(bytes, 0)
-    record.writeUInt32LE(crc32(record.subarray(headBytes)), 4)
-    return record
+    return encodeRecord(text, bytes)
   }
 
   #hasRoomFor(bytes: number): boolean {
@@ -238,25 +219,16 @@ export function readLog(file: string, { lineage, applied }: LogState): LogRecord
 function recordsOf(path: string, lineage: number): LogRecord[] {
   const records: LogRecord[] = []
   const bytes = contentOf(path)
-  for (let at = 0; at + headBytes <= bytes.length;) {
-    const length = bytes.readUInt32LE(at)
-    const text = bytes.subarray(at + headBytes, at + headBytes + length)
-    if (length === 0 || text.length < length || crc32(text) !== bytes.readUInt32LE(at + 4)) break
-    const { lineage: ofLineage, number, values } = recordOf(text.toString('utf8'))
+  let at = 0
+  for (let text = textAt(bytes, at); text !== undefined; text = textAt(bytes, at)) {
+    const { lineage: ofLineage, number, values } = decodeText(text)
     const last = records.at(-1)
     // What follows the newest record is left from the last time that the file was used.
     if (ofLineage !== lineage || (last !== undefined && number !== last.number + 1)) break
     records.push({ number, values })
-    at += headBytes + length
+    at += headBytes + text.length
   }
   return records
-}
-
-function recordOf(text: string): LogRecord & { lineage: number } {
-  let at = text.indexOf('\n') + 1
-  const [lineage, number, ...forms] = JSON.parse(text.slice(0, at)) as [number, number, ...(number | [number])[]]
-  const values = forms.map((form) => (typeof form === 'number' ? text.slice(at, (at += form)) : form[0]))
-  return { lineage, number, values }
 }
 
 function contentOf(path: string): Buffer {

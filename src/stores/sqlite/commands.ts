@@ -235,8 +235,6 @@ export type Handlers<Table extends CommandTable = Commands> = {
  * inside the JSON they would be escaped, copied and parsed once more.
  */
 export const deltaMark = '.'
-/** Marks several appends of a run that follow each other, as one: the id is that of the first, and `body` holds the events of all. */
-export const deltasMark = '+'
 /** How many values such an append has. */
 export const deltaLength = 7
 
@@ -283,10 +281,10 @@ export type CommandBatch = {
   durable: boolean
   values: (string | number)[]
   /**
-   * The first `count` commands, which are the first `length` values, were acknowledged from the log: its records after `after`, up
-   * to `number`. Absent if there are none.
+   * Executed before `values`: commands that were acknowledged from the log, as its records after `after`, up to `number`
+   * (log-record.ts). Absent if there are none.
    */
-  logged?: { after: number; number: number; count: number; length: number }
+  logged?: { after: number; number: number; records: Uint8Array }
   /** If an earlier batch is on its way that has commands of the log: the number up to which the database then has the log. */
   needsLog?: number
 }

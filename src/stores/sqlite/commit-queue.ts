@@ -32,7 +32,8 @@ import {
 } from './commands.ts'
 import { changedFacts, KnownRuns, runEffect, type RunEffect, topicsOf } from './hot-commands.ts'
 import { KnownFacts } from './known-facts.ts'
-import { commandsOf, type LoggedBatch, LoggedBatches } from './logged-batches.ts'
+import { joinRecords } from './log-record.ts'
+import { type LoggedBatch, LoggedBatches } from './logged-batches.ts'
 import {
   accepted,
   countUpTo,
@@ -77,10 +78,8 @@ export type QueueOptions = {
   gatherMs: number
   clock: Clock
   onError(error: unknown): void
-  /** Called after the commit, before the promise of the command resolves. `body`: the text of the row, if the database does not have it yet. */
-  onStored(row: TailRow, body?: string): void
-  /** The database has the rows with these ids. */
-  onApplied?(tailIds: readonly number[]): void
+  /** Called after the commit, before the promise of the command resolves. The database has the row, or `loggedBody` has its text. */
+  onStored(row: TailRow): void
   /** The writer has stored the events from `firstSeq` to `lastSeq` in this one row. `onStored` was called for each of their appends. */
   onMerged?(row: TailRow): void
   /** The events up to `lastSeq` were folded: read them from the journal table, not from the tail. */
@@ -195,6 +194,11 @@ export class CommitQueue {
     return this.#answered.promise
   }
 
+  /** The text of a row of the journal tail that the database does not have yet. */
+  loggedBody(tailId: number): string | undefined {
+    return this.#unapplied.body(tailId)
+  }
+
   /** True if the database has everything that was acknowledged. */
   get isApplied(): boolean {
     return this.#unapplied.isApplied
@@ -293,8 +297,8 @@ export class CommitQueue {
     const record = this.#recordOf(batch, values)
     if (record === undefined || this.#log === undefined) this.#post(batch, values, durable)
     else if (this.#isUnsynced) this.#post(batch, values, true)
-    else if (durable && !this.#log.isSlow) this.#appendSynced(this.#log, record, batch, values)
-    else this.#append(this.#log, record, batch, values, durable)
+    else if (durable && !this.#log.isSlow) this.#appendSynced(this.#log, record, batch)
+    else this.#append(this.#log, record, batch, durable)
   }
 
   /**
@@ -335,13 +339,12 @@ export class CommitQueue {
     while (certain.length > 0 && !log.isSlow && !this.#isBlocked) {
       const count = countUpTo(certain, batchCharsMax)
       const deltas = certain.slice(0, count)
-      const values = valuesOf(deltas)
-      const record = log.record(values, this.#unapplied.applied)
+      const record = log.record(valuesOf(deltas), this.#unapplied.applied)
       if (record === undefined) break
       certain.splice(0, count)
       this.#noteDeltas(deltas)
       for (const { effect } of deltas) this.#known.foresee(effect as RunEffect)
-      this.#append(log, record, deltas, values, false)
+      this.#append(log, record, deltas, false)
     }
     if (certain.length > 0) this.#waiting = [...certain, ...this.#waiting]
   }
@@ -372,14 +375,8 @@ export class CommitQueue {
     return batch.every(({ effect }) => this.#known.foresee(effect as RunEffect)) ? record : undefined
   }
 
-  #append(
-    log: CommandLog,
-    record: Buffer,
-    batch: readonly Pending[],
-    values: CommandBatch['values'],
-    durable: boolean,
-  ): void {
-    const part = this.#partOf(log, batch, values)
+  #append(log: CommandLog, record: Buffer, batch: readonly Pending[], durable: boolean): void {
+    const part = this.#partOf(log, batch, record)
     log.append(record, durable, (error) => this.#appended([part], error))
   }
 
@@ -387,7 +384,7 @@ export class CommitQueue {
    * Writes the batch, and after it those waiting commands that can be logged too, each as many as fit into a record, so that all of them
    * share a sync: when many runs end at once, it takes longer than the writes.
    */
-  #appendSynced(log: CommandLog, first: Buffer, batch: Pending[], values: CommandBatch['values']): void {
+  #appendSynced(log: CommandLog, first: Buffer, batch: Pending[]): void {
     const parts: LoggedPart[] = []
     const write = (record: Buffer, part: LoggedPart): Error | null => {
       let failed: Error | null = null
@@ -396,14 +393,13 @@ export class CommitQueue {
       log.append(record, false, (error) => (failed = error))
       return failed
     }
-    let failure = write(first, this.#partOf(log, batch, values))
+    let failure = write(first, this.#partOf(log, batch, first))
     while (failure === null && this.#waiting.length > 0 && !log.isSlow) {
       const next = this.#waiting.slice(0, countUpTo(this.#waiting, batchCharsMax))
-      const nextValues = valuesOf(next)
-      const record = this.#recordOf(next, nextValues)
+      const record = this.#recordOf(next, valuesOf(next))
       if (record === undefined) break
       this.#takeWaiting(next.length)
-      failure = write(record, this.#partOf(log, next, nextValues))
+      failure = write(record, this.#partOf(log, next, record))
     }
     if (failure !== null) return this.#appended(parts, failure)
     this.#letsDeltasPass = true
@@ -413,8 +409,8 @@ export class CommitQueue {
     })
   }
 
-  #partOf(log: CommandLog, batch: readonly Pending[], values: CommandBatch['values']): LoggedPart {
-    const logged = loggedBatch(log.number + 1, batch, values)
+  #partOf(log: CommandLog, batch: readonly Pending[], record: Buffer): LoggedPart {
+    const logged = loggedBatch(log.number + 1, batch, record)
     this.#unapplied.add(logged)
     return { batch, logged }
   }
@@ -432,7 +428,7 @@ export class CommitQueue {
       for (const { effect, tailRows, resolve } of batch) {
         const value = effect?.type === 'accept' ? accepted(effect) : null
         const [row] = tailRows
-        if (row !== undefined) this.#options.onStored(storedRow(row, value), effect?.body)
+        if (row !== undefined) this.#options.onStored(storedRow(row, value))
         resolve(value)
       }
     }
@@ -494,11 +490,8 @@ export class CommitQueue {
     const request: CommandBatch = { durable, values }
     const last = logged.at(-1)
     if (last !== undefined) {
-      const commands = commandsOf(logged)
-      const { count } = commands
-      const { length } = commands.values
-      request.values = values.length === 0 ? commands.values : [...commands.values, ...values]
-      request.logged = { after: (logged[0] as LoggedBatch).number - 1, number: last.number, count, length }
+      const records = joinRecords(logged.map(({ record }) => record))
+      request.logged = { after: (logged[0] as LoggedBatch).number - 1, number: last.number, records }
       this.#log?.swap(this.#unapplied.applied)
     } else {
       // If these commands fail, the batch may not be executed before they are tried again.
@@ -509,7 +502,10 @@ export class CommitQueue {
     if (!synced) this.#isUnsynced = true
     this.#posted.push({ batch, logged, synced })
     if (batch !== undefined) this.#letsDeltasPass = batch.every(leavesOtherRuns)
-    this.#writer.postMessage(request)
+    this.#writer.postMessage(
+      request,
+      request.logged === undefined ? [] : [request.logged.records.buffer as ArrayBuffer],
+    )
   }
 
   #postClose(): void {
@@ -575,7 +571,7 @@ export class CommitQueue {
     if (batch !== undefined) this.#tellAnswered()
   }
 
-  /** Call after `onStored` of all rows, and in the same turn as `onApplied`, which drops the texts of rows that may not exist. */
+  /** Call after `onStored` of all rows, and in the same turn as `#wereApplied`, which drops the texts of rows that may not exist. */
   #tellRows({ folded, merged = [] }: BatchReply): void {
     for (let at = 0; at < merged.length; at += 4) {
       const [runId, id, firstSeq, lastSeq] = merged.slice(at, at + 4) as [string, number, number, number]
@@ -585,10 +581,7 @@ export class CommitQueue {
   }
 
   #wereApplied(logged: readonly LoggedBatch[]): void {
-    for (const { tailIds, facts } of logged) {
-      this.#options.onApplied?.(tailIds)
-      for (const changed of facts) this.#facts.settled(changed)
-    }
+    for (const { facts } of logged) for (const changed of facts) this.#facts.settled(changed)
     this.#unapplied.wereApplied(logged)
     if (this.#unapplied.hasReaders) this.#apply()
     if (!this.#unapplied.isEmpty) this.#applyAfter(applyMs)

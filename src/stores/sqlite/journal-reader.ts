@@ -6,7 +6,12 @@ import type { EventPage } from '../../journal/event-pages.ts'
 import { EventPageBuilder } from '../../journal/event-page-builder.ts'
 import type { JournalTails } from './journal-tails.ts'
 
-export function journalReader(db: DatabaseSync, tails: JournalTails) {
+/** `loggedBody`: the text of a tail row that the database does not have yet. */
+export function journalReader(
+  db: DatabaseSync,
+  tails: JournalTails,
+  loggedBody: (tailId: number) => string | undefined,
+) {
   const rowsAfter = db.prepare('SELECT last_seq, body FROM journal WHERE run_id = ? AND last_seq > ? ORDER BY last_seq')
   const lastFolded = db.prepare('SELECT max(last_seq) AS seq FROM journal WHERE run_id = ?')
   const tailRow = db.prepare('SELECT body FROM journal_tail WHERE id = ?')
@@ -27,7 +32,7 @@ export function journalReader(db: DatabaseSync, tails: JournalTails) {
       if (lastSeq <= reached) continue
       reached = lastSeq
       const id = refs[at] as number
-      yield { lastSeq, body: tails.body(id) ?? tailRow.get(id)?.body }
+      yield { lastSeq, body: loggedBody(id) ?? tailRow.get(id)?.body }
     }
     // The writer may have folded events whose commit this thread has not heard of yet. A reader who already saw the change of
     // the run's row must also find the events that caused it.

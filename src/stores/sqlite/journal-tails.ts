@@ -1,18 +1,14 @@
 // For each open run, the rows of the tail table that are committed but not yet folded
 // into the journal table. The main thread records them from its own writes, so a reader
-// near the head finds its rows by id, without an index on the tail table. Rows that only the log
-// holds are kept here with their text. The reply of the writer says which rows it has merged or
-// folded; until then their texts are here, so no reader looks for a row that does not exist.
+// near the head finds its rows by id, without an index on the tail table. The reply of the writer
+// says which rows it has merged or folded; until then the commit queue has the texts of rows that came by
+// the log (`loggedBody`), so no reader looks for a row that does not exist.
 
 export class JournalTails {
   /** [id, firstSeq, lastSeq, id, …], ascending. */
   readonly #tails = new Map<string, number[]>()
-  /** The texts of rows that the database does not have yet, by their ids. */
-  readonly #bodies = new Map<number, string>()
 
-  /** `body`: the text of the row, if the database does not have it yet. */
-  add(runId: string, id: number, firstSeq: number, lastSeq: number, body?: string): void {
-    if (body !== undefined) this.#bodies.set(id, body)
+  add(runId: string, id: number, firstSeq: number, lastSeq: number): void {
     const refs = this.#tails.get(runId)
     if (refs === undefined) this.#tails.set(runId, [id, firstSeq, lastSeq])
     else refs.push(id, firstSeq, lastSeq)
@@ -37,16 +33,6 @@ export class JournalTails {
     while (kept < refs.length && (refs[kept + 2] as number) <= throughSeq) kept += 3
     if (kept === refs.length) this.#tails.delete(runId)
     else refs.splice(0, kept)
-  }
-
-  /** The database has the rows with these ids. */
-  applied(ids: readonly number[]): void {
-    for (const id of ids) this.#bodies.delete(id)
-  }
-
-  /** Undefined if the database has the row. */
-  body(id: number): string | undefined {
-    return this.#bodies.get(id)
   }
 
   refs(runId: string): readonly number[] {

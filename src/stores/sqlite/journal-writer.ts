@@ -45,11 +45,8 @@ export function journalWriter(db: DatabaseSync, cache: RunCache, folded: [runId:
   /** The lowest id of the rows that were folded in the current transaction. The main thread may still read them. */
   let foldedNow = Number.POSITIVE_INFINITY
 
-  /**
-   * The caller must have checked the seqs and called `cache.remember` or `cache.add` before. `isSeveral`: the events are of several
-   * appends, which the main thread knows under ids of their own.
-   */
-  function insert(runId: string, entry: CachedRun, { id, lastSeq, body }: EncodedEvents, isSeveral = false): void {
+  /** The caller must have checked the seqs and called `cache.remember` or `cache.add` before. */
+  function insert(runId: string, entry: CachedRun, { id, lastSeq, body }: EncodedEvents): void {
     // A long body gets a journal row of its own, because appending it to the cached tail would copy it.
     if (body.length > tailCharsMax) fold(runId, entry)
     newestId = Math.max(newestId, id)
@@ -58,7 +55,7 @@ export function journalWriter(db: DatabaseSync, cache: RunCache, folded: [runId:
       entry.unwrittenId = id
       entry.unwrittenSeq = entry.lastSeq + 1
     } else entry.unwritten += `\n${body}`
-    entry.unwrittenAppends += isSeveral ? 2 : 1
+    entry.unwrittenAppends += 1
     entry.lastSeq = lastSeq
     if (entry.tail.length + entry.unwritten.length > tailCharsMax) fold(runId, entry)
   }

@@ -2,17 +2,21 @@
 // numbers, and the readers that wait until the database has them.
 
 import type { AppError } from '../../errors/app-error.ts'
-import { type CommandBatch, deltaLength, deltaMark, deltasMark } from './commands.ts'
+import { deltaLength, deltaMark } from './commands.ts'
 import { everyTopic } from './hot-commands.ts'
 import type { ChangedFacts } from './known-facts.ts'
+import { valuesOfRecords } from './log-record.ts'
 
 export type LoggedBatch = {
   readonly number: number
-  values: CommandBatch['values']
+  /** Its record in the log. */
+  record: Uint8Array
   /** How many commands it has. */
   count: number
   /** The ids of its rows in the journal tail. */
   readonly tailIds: readonly number[]
+  /** The texts of those rows, by their ids: of commands that change other rows too, and of deltas when they have been read from the record. */
+  readonly bodies: Map<number, string>
   /** The run of each command that changes rows. Deltas only add events. */
   changedRuns: readonly string[]
   /** What the rows are about that it changes; see `topicsOf`. */
@@ -28,6 +32,7 @@ type Reader = { number: number; resolve: () => void; reject: (error: AppError) =
 export class LoggedBatches {
   /** Those that are not with the writer. */
   #batches: LoggedBatch[] = []
+  #withWriter: LoggedBatch[] = []
   #commands = 0
   #changes = 0
   /** The number of the last batch that is acknowledged, of the last one among them that changes rows, and by what these rows are about. */
@@ -60,7 +65,7 @@ export class LoggedBatches {
   /** Its callers were told that it failed. Its number counts as applied in its turn, so that the batch is not executed at the next start. */
   drop(batch: LoggedBatch): void {
     this.#count(batch, -1)
-    batch.values = []
+    batch.record = new Uint8Array(0)
     batch.count = 0
     batch.changedRuns = []
     batch.topics = []
@@ -72,11 +77,13 @@ export class LoggedBatches {
     const end = this.#batches.findIndex(({ isAcknowledged }) => !isAcknowledged)
     const taken = this.#batches.splice(0, end === -1 ? this.#batches.length : end)
     for (const batch of taken) this.#count(batch, -1)
+    this.#withWriter.push(...taken)
     return taken
   }
 
   /** The writer could not execute them. */
   putBack(batches: readonly LoggedBatch[]): void {
+    this.#withWriter = this.#withWriter.filter((batch) => !batches.includes(batch))
     this.#batches = [...batches, ...this.#batches].sort((one, other) => one.number - other.number)
     for (const batch of batches) this.#count(batch, 1)
   }
@@ -89,6 +96,7 @@ export class LoggedBatches {
   /** The database has executed them, and all before them. */
   wereApplied(batches: readonly LoggedBatch[]): void {
     this.#applied = batches.at(-1)?.number ?? this.#applied
+    this.#withWriter = this.#withWriter.filter(({ number }) => number > this.#applied)
     const readers = this.#readers
     this.#readers = readers.filter(({ number }) => number > this.#applied)
     for (const { number, resolve } of readers) if (number <= this.#applied) resolve()
@@ -104,6 +112,15 @@ export class LoggedBatches {
 
   rejectReaders(error: AppError): void {
     for (const { reject } of this.#readers.splice(0)) reject(error)
+  }
+
+  /** The text of a row of the journal tail. Undefined if the database has it. */
+  body(tailId: number): string | undefined {
+    const holds = ({ tailIds }: LoggedBatch) => tailIds.includes(tailId)
+    const batch = this.#withWriter.find(holds) ?? this.#batches.find(holds)
+    if (batch === undefined) return undefined
+    if (!batch.bodies.has(tailId)) readDeltaBodies(batch)
+    return batch.bodies.get(tailId)
   }
 
   /** How many commands are not with the writer. */
@@ -145,38 +162,12 @@ export class LoggedBatches {
   }
 }
 
-/**
- * The commands of the batches in their order, except that deltas of a run which follow each other are one command: they cost as much to
- * copy to the writer, and to execute there, as one of them.
- */
-export function commandsOf(batches: readonly LoggedBatch[]): { values: CommandBatch['values']; count: number } {
-  const values: CommandBatch['values'] = []
-  let count = 0
-  /** By run, the index at which its last command begins. Only runs whose last command is a delta. */
-  const starts = new Map<string, number>()
-  for (const { values: given, changedRuns } of batches) {
-    let changes = 0
-    for (let at = 0; at < given.length;) {
-      if (given[at] !== deltaMark) {
-        const end = at + 3 + (given[at + 2] as number)
-        while (at < end) values.push(given[at++] as string | number)
-        count += 1
-        starts.delete(changedRuns[changes++] as string)
-        continue
-      }
-      const runId = given[at + 1] as string
-      const start = starts.get(runId)
-      if (start === undefined) {
-        starts.set(runId, values.length)
-        for (const end = at + deltaLength; at < end; at += 1) values.push(given[at] as string | number)
-        count += 1
-        continue
-      }
-      values[start] = deltasMark
-      values[start + 5] = given[at + 5] as number
-      values[start + 6] = `${values[start + 6]}\n${given[at + 6]}`
-      at += deltaLength
+function readDeltaBodies({ record, bodies }: LoggedBatch): void {
+  for (const values of valuesOfRecords(record)) {
+    for (let at = 0; at < values.length;) {
+      const isDelta = values[at] === deltaMark
+      if (isDelta) bodies.set(values[at + 4] as number, values[at + 6] as string)
+      at += isDelta ? deltaLength : 3 + (values[at + 2] as number)
     }
   }
-  return { values, count }
 }

@@ -14,12 +14,13 @@ import { manualClock } from '../../../test/support/manual-clock.ts'
 import { AppError } from '../../errors/app-error.ts'
 import { encodeEvent } from '../../journal/event-codec.ts'
 import { batchWriter, type BatchWriter, logState } from './batch-writer.ts'
-import type { CommandLog, LogRecord } from './command-log.ts'
+import type { CommandLog } from './command-log.ts'
 import { type CommandBatch, toFailure, type WriterMessage } from './commands.ts'
 import { applyMs, CommitQueue } from './commit-queue.ts'
 import { openReader, openWriter } from './connection.ts'
 import { journalReader } from './journal-reader.ts'
 import { JournalTails } from './journal-tails.ts'
+import { encodeRecord, type LogRecord, recordText } from './log-record.ts'
 import { migrate } from './migrate.ts'
 
 const runCount = 3
@@ -85,9 +86,10 @@ class TestLog {
   readonly isSlow = false
   #next: CommandBatch['values'] = []
 
-  record(values: CommandBatch['values']): unknown {
+  record(values: CommandBatch['values']): Buffer {
     this.#next = values
-    return values
+    const text = recordText(0, this.number + 1, values)
+    return encodeRecord(text, Buffer.byteLength(text))
   }
   get number(): number {
     return this.records.length
@@ -139,9 +141,9 @@ class SteppedWriter {
     if (request === undefined) return
     const { values, logged } = request
     const failure = toFailure(new AppError('store_unavailable', 'The disk is full.'))
-    if (whole || logged === undefined || values.length === logged.length) this.replies.push({ type: 'failed', failure })
+    if (whole || logged === undefined || values.length === 0) this.replies.push({ type: 'failed', failure })
     else {
-      const alone = { durable: true, values: values.slice(0, logged.length), logged }
+      const alone = { durable: true, values: [], logged }
       // Fails too if an earlier request did.
       let applied
       try {
@@ -164,15 +166,14 @@ async function play(steps: readonly Step[]): Promise<void> {
   const stepped = new SteppedWriter(batchWriter(db))
   const readerDb = openReader(file)
   const tails = new JournalTails()
-  const reader = journalReader(readerDb, tails)
+  const reader = journalReader(readerDb, tails, (tailId) => queue.loggedBody(tailId))
   const clock = manualClock()
   const log = new TestLog()
   const queue = new CommitQueue(stepped as never, {
     gatherMs: 0,
     clock,
     onError: () => {},
-    onStored: ({ runId, id, firstSeq, lastSeq }, body) => tails.add(runId, id, firstSeq, lastSeq, body),
-    onApplied: (ids) => tails.applied(ids),
+    onStored: ({ runId, id, firstSeq, lastSeq }) => tails.add(runId, id, firstSeq, lastSeq),
     onMerged: ({ runId, id, firstSeq, lastSeq }) => tails.merged(runId, id, firstSeq, lastSeq),
     onFolded: (runId, lastSeq) => tails.folded(runId, lastSeq),
     openLog: () => log as unknown as CommandLog,

@@ -58,8 +58,9 @@ export function countUpTo(waiting: readonly Pending[], charsMax: number): number
 }
 
 /** What is known about a batch that goes to the log. Most batches are many deltas, so they are looked at once. */
-export function loggedBatch(number: number, batch: readonly Pending[], values: CommandBatch['values']): LoggedBatch {
+export function loggedBatch(number: number, batch: readonly Pending[], record: Uint8Array): LoggedBatch {
   const tailIds: number[] = []
+  const bodies = new Map<number, string>()
   const changedRuns: string[] = []
   const topics: string[] = []
   const facts: ChangedFacts[] = []
@@ -68,10 +69,11 @@ export function loggedBatch(number: number, batch: readonly Pending[], values: C
     if (row !== undefined) tailIds.push(row.id)
     if (pending.isDelta) continue
     if (pending.effect !== undefined) changedRuns.push(runIdOf(pending.effect))
+    if (row !== undefined && pending.effect?.body !== undefined) bodies.set(row.id, pending.effect.body)
     topics.push(...pending.topics)
     if (pending.facts !== undefined) facts.push(pending.facts)
   }
-  return { number, values, count: batch.length, tailIds, changedRuns, topics, facts, isAcknowledged: false }
+  return { number, record, count: batch.length, tailIds, bodies, changedRuns, topics, facts, isAcknowledged: false }
 }
 
 export function accepted({ run }: HotAccept): { outcome: 'accepted'; run: RunRow } {

@@ -28,7 +28,7 @@ export function runStore(
   clock: StoreClock,
 ): RunStore {
   const runs = runReader(db)
-  const journal = journalReader(db, tails)
+  const journal = journalReader(db, tails, (tailId) => queue.loggedBody(tailId))
   const conversationOwner = db.prepare('SELECT owner FROM conversations WHERE id = ?')
 
   /** The row with the current `lastSeq`: deltas do not update the row, but this thread knows their seqs. */

@@ -64,8 +64,7 @@ export async function openSqliteStore(options: SqliteOptions): Promise<Store> {
       gatherMs: options.commitGatherMs ?? commitGatherMsDefault,
       clock: options.clock,
       onError: options.onError ?? (() => {}),
-      onStored: ({ runId, id, firstSeq, lastSeq }, body) => tails.add(runId, id, firstSeq, lastSeq, body),
-      onApplied: (tailIds) => tails.applied(tailIds),
+      onStored: ({ runId, id, firstSeq, lastSeq }) => tails.add(runId, id, firstSeq, lastSeq),
       onMerged: ({ runId, id, firstSeq, lastSeq }) => tails.merged(runId, id, firstSeq, lastSeq),
       openLog: (state) =>
         hasRoomForLog(options.file) ? new CommandLog(options.file, state, options.clock) : undefined,

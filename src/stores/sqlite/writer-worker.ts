@@ -79,9 +79,9 @@ function closed(writer: BatchWriter, failure: (error: unknown) => Failure): bool
 
 /** Tries to execute what was acknowledged before, without the batch that failed. Undefined if there is nothing, or if that fails too. */
 function appliedAlone(writer: BatchWriter, { values, logged }: CommandBatch): BatchReply | undefined {
-  if (logged === undefined || values.length === logged.length) return undefined
+  if (logged === undefined || values.length === 0) return undefined
   try {
-    return writer.execute({ durable: true, values: values.slice(0, logged.length), logged })
+    return writer.execute({ durable: true, values: [], logged })
   } catch {
     return undefined
   }

@@ -1,0 +1,75 @@
+// One record of the log: a batch of commands as bytes.
+//
+//   length (4 bytes) · CRC-32 of the text (4 bytes) · text
+//
+// The text is a line of JSON, [lineage, number, forms], and the strings of the commands one after the other. A form
+// stands for one value: a number in a list is that number, and a number alone is the length of the next string. Most
+// strings are JSON already, and inside of JSON they would have to be escaped once more.
+//
+// The main thread keeps the records that the database does not have yet, and the writer thread gets them as they are: thousands of
+// commands that wait for half a second would be the largest part of what the garbage collector has to copy.
+
+import { crc32 } from 'node:zlib'
+import type { CommandBatch } from './commands.ts'
+
+export type LogRecord = { number: number; values: CommandBatch['values'] }
+
+export const headBytes = 8
+
+export function recordText(lineage: number, number: number, values: CommandBatch['values']): string {
+  let forms = ''
+  let strings = ''
+  for (const value of values) {
+    forms += typeof value === 'string' ? `,${value.length}` : `,[${value}]`
+    if (typeof value === 'string') strings += value
+  }
+  return `[${lineage},${number}${forms}]\n${strings}`
+}
+
+/** `bytes`: the length of the text in bytes. */
+export function encodeRecord(text: string, bytes: number): Buffer {
+  const record = Buffer.allocUnsafe(headBytes + bytes)
+  record.write(text, headBytes)
+  record.writeUInt32LE(bytes, 0)
+  record.writeUInt32LE(crc32(record.subarray(headBytes)), 4)
+  return record
+}
+
+/** The text of the record that begins at an index; undefined if it is not complete. */
+export function textAt(bytes: Buffer, at: number): Buffer | undefined {
+  if (at + headBytes > bytes.length) return undefined
+  const length = bytes.readUInt32LE(at)
+  const text = bytes.subarray(at + headBytes, at + headBytes + length)
+  return length === 0 || text.length < length || crc32(text) !== bytes.readUInt32LE(at + 4) ? undefined : text
+}
+
+export function decodeText(bytes: Buffer): LogRecord & { lineage: number } {
+  const text = bytes.toString('utf8')
+  let at = text.indexOf('\n') + 1
+  const [lineage, number, ...forms] = JSON.parse(text.slice(0, at)) as [number, number, ...(number | [number])[]]
+  const values = forms.map((form) => (typeof form === 'number' ? text.slice(at, (at += form)) : form[0]))
+  return { lineage, number, values }
+}
+
+/** The records one after the other. They have memory of their own, which can be handed to another thread. */
+export function joinRecords(records: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
+  const joined = new Uint8Array(records.reduce((sum, { length }) => sum + length, 0))
+  let at = 0
+  for (const record of records) {
+    joined.set(record, at)
+    at += record.length
+  }
+  return joined
+}
+
+/** The commands of joined records. */
+export function valuesOfRecords(joined: Uint8Array): CommandBatch['values'][] {
+  const bytes = Buffer.from(joined.buffer, joined.byteOffset, joined.byteLength)
+  const lists: CommandBatch['values'][] = []
+  for (let at = 0; at < bytes.length;) {
+    const end = at + headBytes + bytes.readUInt32LE(at)
+    lists.push(decodeText(bytes.subarray(at + headBytes, end)).values)
+    at = end
+  }
+  return lists
+}
