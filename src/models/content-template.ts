@@ -40,8 +40,14 @@ export class ContentTemplate {
 }
 
 function contentOfLiteral(literal: string): string | undefined {
-  return plainString.test(literal) ? literal.slice(1, -1) : parsedString(literal)
+  return literal.length < copiedCharsMax && plainString.test(literal) ? literal.slice(1, -1) : parsedString(literal)
 }
+
+/**
+ * V8 copies a short slice. A longer one refers to the whole text that it was cut from, which is some ten times as long and would be held
+ * as long as the run holds the content, so the parser makes a copy of it.
+ */
+const copiedCharsMax = 15
 
 /** A JSON string in which each character stands for itself: no quote, backslash or control character. */
 const plainString = /^"[ !#-[\]-\uffff]*"$/

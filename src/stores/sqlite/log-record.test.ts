@@ -24,6 +24,10 @@ test('any commands are read as they were written, from one record and from sever
   )
 })
 
+test('a record of an earlier version, which has its numbers in lists, is read too', () => {
+  assert.deepEqual(decodeText(Buffer.from('[5,7,4,[0],2,[12]]\nnameüö')).values, ['name', 0, 'üö', 12])
+})
+
 test('a record that is cut or changed anywhere is not read', () => {
   const record = recordOf(['name', 'text', 7])
   for (let length = 0; length < record.length; length += 1) {

@@ -3,8 +3,8 @@
 //   length (4 bytes) · CRC-32 of the text (4 bytes) · text
 //
 // The text is a line of JSON, [lineage, number, forms], and the strings of the commands one after the other. A form
-// stands for one value: a number in a list is that number, and a number alone is the length of the next string. Most
-// strings are JSON already, and inside of JSON they would have to be escaped once more.
+// stands for one value: the length of the next string, -1 - n for a count n, or [n] for any other number. Earlier versions wrote [n] for
+// all numbers. Most strings are JSON already, and inside of JSON they would have to be escaped once more.
 //
 // The main thread keeps the records that the database does not have yet, and the writer thread gets them as they are: thousands of
 // commands that wait for half a second would be the largest part of what the garbage collector has to copy.
@@ -20,8 +20,10 @@ export function recordText(lineage: number, number: number, values: CommandBatch
   let forms = ''
   let strings = ''
   for (const value of values) {
-    forms += typeof value === 'string' ? `,${value.length}` : `,[${value}]`
-    if (typeof value === 'string') strings += value
+    if (typeof value === 'string') {
+      forms += `,${value.length}`
+      strings += value
+    } else forms += Number.isSafeInteger(value) && value >= 0 ? `,${-1 - value}` : `,[${value}]`
   }
   return `[${lineage},${number}${forms}]\n${strings}`
 }
@@ -46,9 +48,16 @@ export function textAt(bytes: Buffer, at: number): Buffer | undefined {
 export function decodeText(bytes: Buffer): LogRecord & { lineage: number } {
   const text = bytes.toString('utf8')
   let at = text.indexOf('\n') + 1
-  const [lineage, number, ...forms] = JSON.parse(text.slice(0, at)) as [number, number, ...(number | [number])[]]
-  const values = forms.map((form) => (typeof form === 'number' ? text.slice(at, (at += form)) : form[0]))
-  return { lineage, number, values }
+  const forms = JSON.parse(text.slice(0, at)) as [number, number, ...(number | [number])[]]
+  const values: LogRecord['values'] = []
+  // Every delta takes this path, so it uses an index instead of an iterator.
+  for (let index = 2; index < forms.length; index += 1) {
+    const form = forms[index] as number | [number]
+    if (typeof form !== 'number') values.push(form[0])
+    else if (form < 0) values.push(-1 - form)
+    else values.push(text.slice(at, (at += form)))
+  }
+  return { lineage: forms[0], number: forms[1], values }
 }
 
 /** The records one after the other. They have memory of their own, which can be handed to another thread. */
