@@ -14,7 +14,7 @@ import { closeSync, existsSync, fdatasync, fsyncSync, openSync, readFileSync, rm
 import { dirname } from 'node:path'
 import type { Clock } from '../../kit/clock.ts'
 import type { CommandBatch, LogState } from './commands.ts'
-import { decodeText, encodeRecord, headBytes, type LogRecord, recordText, textAt } from './log-record.ts'
+import { decodeRecordText, encodeRecord, headBytes, type LogRecord, recordText, textAt } from './log-record.ts'
 
 /** The size of a file. Also the limit for what the log holds in memory and what recovery has to read. */
 const fileBytesDefault = 4 * 1024 * 1024
@@ -221,7 +221,7 @@ function recordsOf(path: string, lineage: number): LogRecord[] {
   const bytes = contentOf(path)
   let at = 0
   for (let text = textAt(bytes, at); text !== undefined; text = textAt(bytes, at)) {
-    const { lineage: ofLineage, number, values } = decodeText(text)
+    const { lineage: ofLineage, number, values } = decodeRecordText(text)
     const last = records.at(-1)
     // What follows the newest record is left from the last time that the file was used.
     if (ofLineage !== lineage || (last !== undefined && number !== last.number + 1)) break

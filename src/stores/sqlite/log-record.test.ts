@@ -1,7 +1,15 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { decodeText, encodeRecord, headBytes, joinRecords, recordText, textAt, valuesOfRecords } from './log-record.ts'
+import {
+  decodeRecordText,
+  encodeRecord,
+  headBytes,
+  joinRecords,
+  recordText,
+  textAt,
+  valuesOfRecords,
+} from './log-record.ts'
 
 const value = fc.oneof(fc.string({ unit: 'binary' }), fc.constantFrom('', '[1]\n', '語', '😀'), fc.nat())
 
@@ -17,7 +25,7 @@ test('any commands are read as they were written, from one record and from sever
       for (const [index, record] of records.entries()) {
         const text = textAt(record, 0)
         assert.ok(text !== undefined)
-        assert.deepEqual(decodeText(text), { lineage: 5, number: index + 1, values: lists[index] })
+        assert.deepEqual(decodeRecordText(text), { lineage: 5, number: index + 1, values: lists[index] })
       }
       assert.deepEqual(valuesOfRecords(joinRecords(records)), lists)
     }),
@@ -25,7 +33,7 @@ test('any commands are read as they were written, from one record and from sever
 })
 
 test('a record of an earlier version, which has its numbers in lists, is read too', () => {
-  assert.deepEqual(decodeText(Buffer.from('[5,7,4,[0],2,[12]]\nnameüö')).values, ['name', 0, 'üö', 12])
+  assert.deepEqual(decodeRecordText(Buffer.from('[5,7,4,[0],2,[12]]\nnameüö')).values, ['name', 0, 'üö', 12])
 })
 
 test('a record that is cut or changed anywhere is not read', () => {

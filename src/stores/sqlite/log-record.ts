@@ -45,7 +45,7 @@ export function textAt(bytes: Buffer, at: number): Buffer | undefined {
   return length === 0 || text.length < length || crc32(text) !== bytes.readUInt32LE(at + 4) ? undefined : text
 }
 
-export function decodeText(bytes: Buffer): LogRecord & { lineage: number } {
+export function decodeRecordText(bytes: Buffer): LogRecord & { lineage: number } {
   const text = bytes.toString('utf8')
   let at = text.indexOf('\n') + 1
   const forms = JSON.parse(text.slice(0, at)) as [number, number, ...(number | [number])[]]
@@ -77,7 +77,7 @@ export function valuesOfRecords(joined: Uint8Array): CommandBatch['values'][] {
   const lists: CommandBatch['values'][] = []
   for (let at = 0; at < bytes.length;) {
     const end = at + headBytes + bytes.readUInt32LE(at)
-    lists.push(decodeText(bytes.subarray(at + headBytes, end)).values)
+    lists.push(decodeRecordText(bytes.subarray(at + headBytes, end)).values)
     at = end
   }
   return lists
