@@ -192,8 +192,7 @@ function commandExecutor(db: DatabaseSync) {
   function execute({ values, logged, needsLog = logged?.after }: CommandBatch, replayed?: number): BatchReply {
     if (needsLog !== undefined && logAppliedTo.get()?.['value'] !== needsLog) throw logGap()
     const isReplay = replayed !== undefined
-    const acknowledged = logged === undefined ? [] : valuesOfRecords(logged.records)
-    const batch = { acknowledged, values, isReplay, number: replayed ?? logged?.number }
+    const batch = { records: logged?.records, values, isReplay, number: replayed ?? logged?.number }
     try {
       return transaction(batch, false)
     } catch (error) {
@@ -207,12 +206,12 @@ function commandExecutor(db: DatabaseSync) {
    * before its first change. Commands rarely fail, so the batch is tried without savepoints first; if a command fails, everything is rolled
    * back and `commandFailed` is thrown.
    */
-  function transaction({ acknowledged, values, isReplay, number }: NumberedBatch, isolates: boolean): BatchReply {
+  function transaction({ records, values, isReplay, number }: NumberedBatch, isolates: boolean): BatchReply {
     const reply: BatchReply = { type: 'done', failures: [], results: [], folded: [] }
     begin.run()
     try {
       isAcknowledged = true
-      for (const list of acknowledged) executeAll(list, isolates, undefined)
+      if (records !== undefined) for (const list of valuesOfRecords(records)) executeAll(list, isolates, undefined)
       isAcknowledged = isReplay
       executeAll(values, isolates, reply)
       const merged = journal.writeTails()
@@ -292,8 +291,8 @@ function commandExecutor(db: DatabaseSync) {
 }
 
 type NumberedBatch = {
-  /** Executed first. They were acknowledged from the log. */
-  acknowledged: CommandBatch['values'][]
+  /** Joined records of the log. Their commands were acknowledged, and are executed first. */
+  records: Uint8Array | undefined
   values: CommandBatch['values']
   /** All its commands were acknowledged by a process that died. */
   isReplay: boolean

@@ -27,7 +27,7 @@ test('any commands are read as they were written, from one record and from sever
         assert.ok(text !== undefined)
         assert.deepEqual(decodeRecordText(text), { lineage: 5, number: index + 1, values: lists[index] })
       }
-      assert.deepEqual(valuesOfRecords(joinRecords(records)), lists)
+      assert.deepEqual([...valuesOfRecords(joinRecords(records))], lists)
     }),
   )
 })

@@ -71,14 +71,15 @@ export function joinRecords(records: readonly Uint8Array[]): Uint8Array<ArrayBuf
   return joined
 }
 
-/** The commands of joined records. */
-export function valuesOfRecords(joined: Uint8Array): CommandBatch['values'][] {
+/**
+ * The commands of each joined record. A record is decoded when it is asked for: all of them at once would be the largest part of
+ * what the garbage collector of the writer thread has to copy.
+ */
+export function* valuesOfRecords(joined: Uint8Array): Generator<CommandBatch['values']> {
   const bytes = Buffer.from(joined.buffer, joined.byteOffset, joined.byteLength)
-  const lists: CommandBatch['values'][] = []
   for (let at = 0; at < bytes.length;) {
     const end = at + headBytes + bytes.readUInt32LE(at)
-    lists.push(decodeRecordText(bytes.subarray(at + headBytes, end)).values)
+    yield decodeRecordText(bytes.subarray(at + headBytes, end)).values
     at = end
   }
-  return lists
 }
