@@ -137,6 +137,8 @@ type Step = IteratorResult<ModelPart[], undefined>
 
 const over: Step = { done: true, value: undefined }
 
+const noParts: ModelPart[] = []
+
 /** One request and its answer. The request is sent when `next` is called for the first time. */
 class Answer implements AsyncIterator<ModelPart[], undefined> {
   readonly #target: Target
@@ -148,10 +150,11 @@ class Answer implements AsyncIterator<ModelPart[], undefined> {
   #decoder: OpenAiDecoder | undefined
   #outgoing: http.ClientRequest | undefined
   #incoming: http.IncomingMessage | undefined
-  #ready: ModelPart[] = []
+  #ready = noParts
   #unreadBytes = 0
   #paused = false
-  #waiting: { resolve(step: Step): void; reject(error: unknown): void } | undefined
+  /** Resolved with this answer, which then has parts that are ready. */
+  #waiting: { resolve(answer: Answer): void; reject(error: unknown): void } | undefined
   #closed = false
   /** Thrown once, after all parts that were read before it. */
   #failure: { error: unknown } | undefined
@@ -165,30 +168,38 @@ class Answer implements AsyncIterator<ModelPart[], undefined> {
 
   next(): Promise<Step> {
     if (this.#outgoing === undefined && !this.#closed) this.#send()
-    if (this.#ready.length > 0) {
-      const value = this.#ready
-      this.#ready = []
-      this.#unreadBytes = 0
-      if (this.#paused) {
-        this.#paused = false
-        this.#incoming?.resume()
-      }
-      return Promise.resolve({ done: false, value })
-    }
+    if (this.#ready.length > 0) return Promise.resolve(this.#takeReady())
     if (this.#failure !== undefined) {
       const { error } = this.#failure
       this.#failure = undefined
       return Promise.reject(error)
     }
     if (this.#closed) return Promise.resolve(over)
-    return new Promise((resolve, reject) => {
+    const parts = new Promise<Answer>((resolve, reject) => {
       this.#waiting = { resolve, reject }
     })
+    return parts.then(Answer.#nextOf)
+  }
+
+  /** Runs after all that was read with the first part: Node hands out each chunk of a read on its own, and the tokens of a read share a commit. */
+  static #nextOf(this: void, answer: Answer): Step | Promise<Step> {
+    return answer.#ready.length > 0 ? answer.#takeReady() : answer.next()
+  }
+
+  #takeReady(): Step {
+    const value = this.#ready
+    this.#ready = noParts
+    this.#unreadBytes = 0
+    if (this.#paused) {
+      this.#paused = false
+      this.#incoming?.resume()
+    }
+    return { done: false, value }
   }
 
   /** Called if the consumer stops reading early. */
   return(): Promise<Step> {
-    this.#ready = []
+    this.#ready = noParts
     this.#close()
     // Consumers usually stop after the last part. The connection can then be reused.
     if (this.#decoder?.finished !== true) this.#outgoing?.destroy()
@@ -239,7 +250,7 @@ class Answer implements AsyncIterator<ModelPart[], undefined> {
   }
 
   readonly #abort = (): void => {
-    this.#ready = []
+    this.#ready = noParts
     this.#outgoing?.destroy()
     this.#fail(this.#signal.reason)
   }
@@ -338,15 +349,11 @@ class Answer implements AsyncIterator<ModelPart[], undefined> {
   }
 
   #give(parts: ModelPart[]): void {
+    if (this.#ready.length === 0) this.#ready = parts
+    else for (const part of parts) this.#ready.push(part)
     const waiting = this.#waiting
-    if (waiting !== undefined) {
-      this.#waiting = undefined
-      waiting.resolve({ done: false, value: parts })
-    } else if (this.#ready.length === 0) {
-      this.#ready = parts
-    } else {
-      for (const part of parts) this.#ready.push(part)
-    }
+    this.#waiting = undefined
+    waiting?.resolve(this)
   }
 
   #fail(error: unknown): void {

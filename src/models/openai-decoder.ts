@@ -70,7 +70,8 @@ export class OpenAiDecoder {
   readonly #text = new StringDecoder('utf8')
   readonly #parser: EventSourceParser
   readonly #calls: (RawCall & { index: number | undefined; extra?: JsonValue })[] = []
-  #parts: ModelPart[] = []
+  /** Undefined if there are none: an empty list that waits for the next token gets old, and what it then holds outlives many collections of garbage. */
+  #parts: ModelPart[] | undefined
   #reason: FinishReason | undefined
   #usage: Usage | undefined
   #sawContent = false
@@ -142,8 +143,8 @@ export class OpenAiDecoder {
 
   /** The parts since the last call. */
   take(): ModelPart[] {
-    const parts = this.#parts
-    this.#parts = []
+    const parts = this.#parts ?? []
+    this.#parts = undefined
     return parts
   }
 
@@ -158,7 +159,7 @@ export class OpenAiDecoder {
     while (at < text.length) {
       const content = template.contentAt(text, at)
       if (content === undefined) break
-      this.#content(content)
+      this.#addText('text', content)
       at = template.end
     }
     return at
@@ -178,13 +179,7 @@ export class OpenAiDecoder {
       const chunk = this.#parse(data)
       this.#understand(chunk)
       this.#learnTemplate(data, chunk)
-    } else this.#content(content)
-  }
-
-  #content(text: string): void {
-    const before = this.#parts.length
-    pushText(this.#parts, 'text', text)
-    if (this.#parts.length > before) this.#sawContent = true
+    } else this.#addText('text', content)
   }
 
   #learnTemplate(data: string, chunk: Chunk): void {
@@ -234,19 +229,23 @@ export class OpenAiDecoder {
   }
 
   #delta(delta: Delta): void {
-    const before = this.#parts.length
     const reasoning = delta.reasoning_content ?? delta.reasoning
-    if (typeof reasoning === 'string') pushText(this.#parts, 'reasoning', reasoning)
+    if (typeof reasoning === 'string') this.#addText('reasoning', reasoning)
     this.#keepReasoning(delta)
-    if (typeof delta.content === 'string') pushText(this.#parts, 'text', delta.content)
+    if (typeof delta.content === 'string') this.#addText('text', delta.content)
     else if (Array.isArray(delta.content)) {
       for (const piece of delta.content as { text?: unknown }[]) {
-        if (typeof piece?.text === 'string') pushText(this.#parts, 'text', piece.text)
+        if (typeof piece?.text === 'string') this.#addText('text', piece.text)
       }
     }
-    if (typeof delta.refusal === 'string') pushText(this.#parts, 'text', delta.refusal)
-    if (this.#parts.length > before) this.#sawContent = true
+    if (typeof delta.refusal === 'string') this.#addText('text', delta.refusal)
     if (delta.tool_calls) for (const fragment of delta.tool_calls) this.#toolCall(fragment)
+  }
+
+  #addText(type: 'text' | 'reasoning', text: string): void {
+    if (text === '') return
+    this.#sawContent = true
+    pushText((this.#parts ??= []), type, text)
   }
 
   /** Some servers need the reasoning back with the tool calls that it led to, in the field in which they sent it. */
@@ -314,8 +313,9 @@ export class OpenAiDecoder {
       throw malformedError(this.#identity, 'it asks for a tool without naming it')
     }
     this.finished = true
-    for (const part of toToolCallParts(this.#calls, reason, this.#request, this.#ids)) this.#parts.push(part)
-    this.#parts.push({
+    const parts = (this.#parts ??= [])
+    for (const part of toToolCallParts(this.#calls, reason, this.#request, this.#ids)) parts.push(part)
+    parts.push({
       type: 'finish',
       reason: finishReasonWith(this.#calls.length, reason),
       ...defined({ usage: this.#usage, state: this.#state() }),

@@ -45,7 +45,11 @@ export class RunWriter {
 
   private readonly epoch: number
   private readonly dependencies: WriterDependencies
-  private pending: RunEvent[] = []
+  /**
+   * Undefined if there are none: an empty list that waits for the next event gets old, and what it then holds outlives many collections of
+   * garbage.
+   */
+  private pending: RunEvent[] | undefined
   private pendingRows: RowChanges = {}
   private pendingBarrier = false
   private draining = false
@@ -186,7 +190,8 @@ export class RunWriter {
     const numbered = { seq: this.state.lastSeq + 1, at, attempt, type: event.type, data: event.data } as RunEvent
     applyEvent(this.state, numbered)
     foldRows(this.runId, this.state, numbered, this.pendingRows, this.dependencies.kindOf)
-    this.pending.push(numbered)
+    if (this.pending === undefined) this.pending = [numbered]
+    else this.pending.push(numbered)
     if (isBarrier(numbered.type)) this.pendingBarrier = true
   }
 
@@ -196,12 +201,13 @@ export class RunWriter {
 
   private async drain(): Promise<void> {
     this.draining = true
-    while ((this.pending.length > 0 || this.lostAfterSeq !== undefined) && this.lost === undefined) {
+    while (this.lost === undefined) {
       if (this.lostAfterSeq !== undefined) {
         await this.rewriteLostAppends(this.lostAfterSeq)
         continue
       }
       const events = this.pending
+      if (events === undefined) break
       const write: RunWrite = {
         runId: this.runId,
         epoch: this.epoch,
@@ -210,7 +216,7 @@ export class RunWriter {
         durable: this.pendingBarrier,
         ...this.pendingRows,
       }
-      this.pending = []
+      this.pending = undefined
       this.pendingRows = {}
       this.pendingBarrier = false
       try {
