@@ -23,7 +23,7 @@ export type WatchdogOptions = {
 
 export type Watchdog = { readonly deaths: DeathRecord; stop(): Promise<void> }
 
-const tickMs = 100
+const tickMs = 250
 /** Shorter blocks only show in the event-loop lag metrics. */
 const defaultBlockedMs = 1000
 
