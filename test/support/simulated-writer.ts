@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import type { CommandBatch } from '../../src/stores/sqlite/commands.ts'
-import type { Writer } from '../../src/stores/sqlite/commit-queue.ts'
+import type { Writer } from '../../src/stores/sqlite/writer-link.ts'
 import { valuesOfRecords } from '../../src/stores/sqlite/log-record.ts'
 
 export class SimulatedWriter {

@@ -16,11 +16,12 @@ import { encodeEvent } from '../../journal/event-codec.ts'
 import { batchWriter, type BatchWriter, logState } from './batch-writer.ts'
 import type { CommandLog } from './command-log.ts'
 import { type CommandBatch, toFailure, type WriterMessage } from './commands.ts'
-import { applyMs, CommitQueue } from './commit-queue.ts'
+import { CommitQueue } from './commit-queue.ts'
 import { openReader, openWriter } from './connection.ts'
 import { journalReader } from './journal-reader.ts'
 import { JournalTails } from './journal-tails.ts'
 import { encodeRecord, type LogRecord, recordText } from './log-record.ts'
+import { applyMs } from './logged-commits.ts'
 import { migrate } from './migrate.ts'
 
 const runCount = 3
