@@ -3,6 +3,7 @@
 // use this same fold, so that a restart has exactly the state of the process that died.
 
 import { AppError } from '../errors/app-error.ts'
+import { grown } from '../kit/growing-text.ts'
 import { diagnosticCodes } from './diagnostic-codes.ts'
 import type { EventData, EventOf, JsonValue, ProviderState, RunEvent, RunSpec, RunStatus, ToolEffect } from './event.ts'
 import { type Phase, phaseAfter, refusal } from './transitions.ts'
@@ -175,7 +176,7 @@ export function applyEvent(state: RunState, event: RunEvent): void {
       const step = state.steps.at(-1)
       if (step === undefined) return
       // A new message id inside a step: the unfinished message before it was superseded.
-      if (step.messageId === event.data.messageId) step.text += event.data.text
+      if (step.messageId === event.data.messageId) step.text = grown(step.text, event.data.text)
       else {
         step.messageId = event.data.messageId
         step.text = event.data.text
@@ -185,7 +186,7 @@ export function applyEvent(state: RunState, event: RunEvent): void {
     case 'reasoning.delta': {
       const step = state.steps.at(-1)
       if (step === undefined) return
-      if (step.reasoningId === event.data.reasoningId) step.reasoning += event.data.text
+      if (step.reasoningId === event.data.reasoningId) step.reasoning = grown(step.reasoning, event.data.text)
       else {
         step.reasoningId = event.data.reasoningId
         step.reasoning = event.data.text

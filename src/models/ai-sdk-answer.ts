@@ -8,6 +8,7 @@ import type { LanguageModelV4FinishReason, LanguageModelV4StreamPart, LanguageMo
 import type { JsonValue, Usage } from '../journal/event.ts'
 import { sumOfReports } from '../journal/usage.ts'
 import { defined } from '../kit/defined.ts'
+import { grown } from '../kit/growing-text.ts'
 import type { Ids } from '../kit/ids.ts'
 import {
   argumentsCharsMax,
@@ -86,7 +87,7 @@ export class AiSdkAnswer {
     switch (part.type) {
       case 'text-delta':
         pushText(parts, 'text', part.delta)
-        this.text += part.delta
+        this.text = grown(this.text, part.delta)
         this.state.add('text', this.blockId(part.id), part.delta, part.providerMetadata)
         return false
       case 'reasoning-delta':

@@ -8,6 +8,7 @@
 import type { LanguageModelV4Message, SharedV4ProviderMetadata } from '@ai-sdk/provider'
 import { z } from 'zod'
 import { json, type JsonValue } from '../journal/json-value.ts'
+import { grown } from '../kit/growing-text.ts'
 import type { ModelMessage } from './model.ts'
 import { malformedError, type ProviderIdentity } from './provider-error.ts'
 
@@ -70,7 +71,7 @@ export class ProviderStateCollector {
     let part = this.#current
     if (part === undefined || this.#currentId !== id || part.type !== type) part = this.#begin(type, id)
     if (part.type === 'text') part.chars += text.length
-    else if (part.type === 'reasoning') part.text += text
+    else if (part.type === 'reasoning') part.text = grown(part.text, text)
     if (metadata !== undefined) this.#merge(part, metadata)
   }
 

@@ -10,6 +10,7 @@ import { clientToolSource } from '../../journal/client-tool.ts'
 import type { EventData, JsonValue, RunEvent } from '../../journal/event.ts'
 import { addUsage, noUsage, usageOfStep, type UsageTotals } from '../../journal/usage.ts'
 import { defined } from '../../kit/defined.ts'
+import { grown } from '../../kit/growing-text.ts'
 import { withEntry } from '../../kit/shared-map.ts'
 import { shownOutput, noCalls } from '../calls.ts'
 import { type Dialect, endsStream, type Frame, pingTiming } from '../dialect.ts'
@@ -301,7 +302,7 @@ class ResponseWriter {
     if (this.state.open?.kind !== kind || this.state.open.id !== id) this.openText(kind, id)
     const { open } = this.state
     if (open === null) return
-    this.change({ open: { ...open, text: open.text + text } })
+    this.change({ open: { ...open, text: grown(open.text, text) } })
     const place = { item_id: open.itemId, output_index: open.index, delta: text }
     if (kind === 'message') this.frame('response.output_text.delta', { ...place, content_index: 0, logprobs: [] })
     else this.frame('response.reasoning_summary_text.delta', { ...place, summary_index: 0 })
