@@ -58,7 +58,7 @@ import { type App, createLifecycle } from './lifecycle.ts'
 import { listenError } from './listen-error.ts'
 import type { Log } from './log.ts'
 import { openBus } from './open-bus.ts'
-import { withCommitMeter } from './metered-store.ts'
+import { commitMeterOf, withCommitMeter } from './metered-store.ts'
 import { nodePlacement } from './node-placement.ts'
 import { openEngines } from './open-engines.ts'
 import { openModels } from './open-models.ts'
@@ -149,9 +149,9 @@ async function composeParts(
   const load = new LoadSeries()
   const metrics = createMetrics(systemClock)
   opened.push({ close: async () => metrics.close() })
-  const store = withFeedHints(
-    withCommitMeter(await openStore(config, log, clock), [load, metrics.operations], clock),
-    (owner) => feedHints.changed(owner),
+  const commitMeter = commitMeterOf(load, metrics.operations)
+  const store = withFeedHints(withCommitMeter(await openStore(config, log, clock), commitMeter, clock), (owner) =>
+    feedHints.changed(owner),
   )
   opened.push(store)
   const watchdog = ownsProcess
@@ -220,6 +220,7 @@ async function composeParts(
     limits: config.limits,
     log,
     countEvents: (count) => metrics.eventsStored(count),
+    commitMeter,
     meter: metrics.work,
     leaseMeter: metrics.leases,
     ...(placement === undefined ? {} : { placement }),

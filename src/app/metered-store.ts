@@ -1,30 +1,35 @@
-// The store, with a measurement of how long its commits take and how many are under way.
+// The store, with a measurement of how long it takes to accept runs and how many acceptances are under way. Appends are
+// measured by the writers of the runs.
 
 import type { Clock } from '../kit/clock.ts'
+import type { CommitMeter } from '../runs/run-dependencies.ts'
 import type { Store } from '../stores/store.ts'
 
-export type CommitMeter = {
-  /** A commit was asked for. */
-  commitStarted(): void
-  /** It was done, or it failed. */
-  commitDone(ms: number): void
-}
-
-export function withCommitMeter(store: Store, meters: readonly CommitMeter[], clock: Pick<Clock, 'monotonic'>): Store {
-  /** Not an async function, because it is called for every token. */
-  function measured<T>(work: Promise<T>): Promise<T> {
-    const startedAt = clock.monotonic()
-    for (const meter of meters) meter.commitStarted()
-    const count = () => {
-      const ms = clock.monotonic() - startedAt
-      for (const meter of meters) meter.commitDone(ms)
-    }
-    work.then(count, count)
-    return work
-  }
+export function withCommitMeter(store: Store, meter: CommitMeter, clock: Pick<Clock, 'monotonic'>): Store {
   return {
     ...store,
-    append: (write) => measured(store.append(write)),
-    accept: (input) => measured(store.accept(input)),
+    async accept(input) {
+      const startedAt = clock.monotonic()
+      meter.commitStarted()
+      try {
+        return await store.accept(input)
+      } finally {
+        meter.commitDone(clock.monotonic() - startedAt)
+      }
+    },
+  }
+}
+
+/** A meter that tells two others. */
+export function commitMeterOf(one: CommitMeter, other: CommitMeter): CommitMeter {
+  return {
+    commitStarted() {
+      one.commitStarted()
+      other.commitStarted()
+    },
+    commitDone(ms) {
+      one.commitDone(ms)
+      other.commitDone(ms)
+    },
   }
 }

@@ -115,6 +115,12 @@ export function encodeEvents<State>(
   events: readonly StoredEvent[],
   cursor: Cursor,
 ): Encoded<State> {
+  const [only] = events
+  if (events.length === 1 && only?.type === 'text.delta' && only.seq > cursor.seq) {
+    // Nearly every batch of a live stream is one token.
+    const quick = dialect.encodeDelta(state, new EventDelta(only))
+    if (quick !== null) return { text: quick, state, over: false }
+  }
   const encoder = new EventEncoder(dialect, state, cursor)
   for (const stored of events) {
     if (stored.type === 'stored.deltas') encoder.addDeltas(stored)

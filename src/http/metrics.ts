@@ -166,7 +166,7 @@ export function createMetrics(clock: Pick<Clock, 'monotonic' | 'after'>): Metric
     leases: createLeaseMetrics(registry, calls),
     bus: createBusMetrics(registry),
     retention: createRetentionMetrics(registry),
-    operations: createOperationsMetrics(registry, calls),
+    operations: createOperationsMetrics(registry),
     contentType: registry.contentType,
     close: () => eventLoop.close(),
     text() {

@@ -90,6 +90,14 @@ export interface LeaseMeter {
   appendFenced(): void
 }
 
+/** Measures commits to the journal: how long they take, and how many are under way. */
+export type CommitMeter = {
+  /** A commit was asked for. */
+  commitStarted(): void
+  /** It was done, or it failed. */
+  commitDone(ms: number): void
+}
+
 export type RunDependencies = {
   store: Store
   bus: LiveBus
@@ -110,6 +118,7 @@ export type RunDependencies = {
   limits: RunLimits
   log: RunLog
   countEvents?: (count: number) => void
+  commitMeter?: CommitMeter
   /** The database may crash while this process lives on, and lose deltas that readers have seen. */
   databaseMayCrash?: boolean
   meter?: Pick<RunMeter, 'stepDone' | 'answerDiscarded' | 'toolDone' | 'modelFellBack' | 'runStarted'>

@@ -16,6 +16,7 @@ import { PairCheck } from '../journal/pair-check.ts'
 import { phaseAfter } from '../journal/transitions.ts'
 import type { RunStore, RunWrite } from '../stores/run-store.ts'
 import { foldRows, type RowChanges } from './row-folds.ts'
+import type { CommitMeter } from './run-dependencies.ts'
 import type { KindOf } from './run-kind.ts'
 
 export type WriterDependencies = {
@@ -24,6 +25,7 @@ export type WriterDependencies = {
   clock: Clock
   kindOf: KindOf
   countEvents?: (count: number) => void
+  commitMeter?: CommitMeter
   /** The database may crash while this process lives on, and lose deltas that readers have seen. */
   databaseMayCrash?: boolean
 }
@@ -50,7 +52,8 @@ export class RunWriter {
    * garbage.
    */
   private pending: RunEvent[] | undefined
-  private pendingRows: RowChanges = {}
+  /** What the pending events change in other rows. Undefined if it is nothing, as for deltas. */
+  private pendingRows: RowChanges | undefined
   private pendingBarrier = false
   private draining = false
   /** Resolves when no append is in flight; never rejects. */
@@ -189,7 +192,9 @@ export class RunWriter {
     const attempt = this.state.attempt + (starts ? 1 : 0)
     const numbered = { seq: this.state.lastSeq + 1, at, attempt, type: event.type, data: event.data } as RunEvent
     applyEvent(this.state, numbered)
-    foldRows(this.runId, this.state, numbered, this.pendingRows, this.dependencies.kindOf)
+    // Every token takes this path, and text changes no row before its message is done.
+    if (event.type !== 'text.delta')
+      foldRows(this.runId, this.state, numbered, (this.pendingRows ??= {}), this.dependencies.kindOf)
     if (this.pending === undefined) this.pending = [numbered]
     else this.pending.push(numbered)
     if (isBarrier(numbered.type)) this.pendingBarrier = true
@@ -214,16 +219,21 @@ export class RunWriter {
         afterSeq: this.committedSeq,
         events,
         durable: this.pendingBarrier,
-        ...this.pendingRows,
       }
+      if (this.pendingRows !== undefined) Object.assign(write, this.pendingRows)
       this.pending = undefined
-      this.pendingRows = {}
+      this.pendingRows = undefined
       this.pendingBarrier = false
+      const { clock, commitMeter } = this.dependencies
+      const startedAt = clock.monotonic()
+      commitMeter?.commitStarted()
       try {
         await this.dependencies.store.append(write)
       } catch (error) {
         this.lose(error)
         break
+      } finally {
+        commitMeter?.commitDone(clock.monotonic() - startedAt)
       }
       this.committedSeq += events.length
       this.keepUnsynced(write)

@@ -36,6 +36,9 @@ import { type Writer, WriterLink } from './writer-link.ts'
  */
 const deltasTogether = 64
 
+/** Until the command is queued. */
+const noCaller = (): void => {}
+
 export type QueueOptions = ResultOptions & LogOptions & { gatherMs: number }
 
 export class CommitQueue {
@@ -84,7 +87,17 @@ export class CommitQueue {
     const { runId, firstSeq, lastSeq } = row
     const values = [deltaMark, runId, epoch, firstSeq - 1, row.id, lastSeq, body]
     const effect = { type: 'append', runId, epoch, afterSeq: firstSeq - 1, lastSeq, body, releases: false } as const
-    const pending = { values, durable, tailRows: [row], effect, topics: noTopics, facts: undefined, isDelta: true }
+    const pending: Pending = {
+      values,
+      durable,
+      tailRows: [row],
+      effect,
+      topics: noTopics,
+      facts: undefined,
+      isDelta: true,
+      resolve: noCaller,
+      reject: noCaller,
+    }
     return this.#enqueue(pending) as Promise<void>
   }
 
@@ -99,7 +112,17 @@ export class CommitQueue {
     const { json, texts } = packCommand(input)
     const values = [name, json, texts.length, ...texts]
     const { effect, topics, facts } = this.#results.queued(name, input)
-    const pending = { values, durable, tailRows, effect, topics, facts, isDelta: false }
+    const pending: Pending = {
+      values,
+      durable,
+      tailRows,
+      effect,
+      topics,
+      facts,
+      isDelta: false,
+      resolve: noCaller,
+      reject: noCaller,
+    }
     return this.#enqueue(pending) as Promise<Commands[Name]['gives']>
   }
 
@@ -156,10 +179,13 @@ export class CommitQueue {
     return this.#closed.promise
   }
 
-  #enqueue(command: Omit<Pending, 'resolve' | 'reject'>): Promise<unknown> {
-    const { values, durable, tailRows, effect, topics, facts, isDelta } = command
+  #enqueue(pending: Pending): Promise<unknown> {
+    const { durable, isDelta } = pending
     return new Promise((resolve, reject) => {
-      this.#waiting.add({ values, resolve, reject, tailRows, effect, topics, facts, isDelta, durable })
+      // Every token takes this path, so the command is not copied.
+      pending.resolve = resolve
+      pending.reject = reject
+      this.#waiting.add(pending)
       const { isBusy, letsDeltasPass } = this.#commits
       if (isBusy && (!letsDeltasPass || !isDelta || durable)) return
       this.#sendSoon()
