@@ -23,6 +23,9 @@ export type WatchdogOptions = {
 
 export type Watchdog = { readonly deaths: DeathRecord; stop(): Promise<void> }
 
+/** The interval of the heartbeat: that of the event-loop metrics, so that both wake an idle process together. */
+const beatMs = 100
+/** How often the watchdog looks at the heartbeat. */
 const tickMs = 250
 /** Shorter blocks only show in the event-loop lag metrics. */
 const defaultBlockedMs = 1000
@@ -37,7 +40,7 @@ export function startWatchdog(options: WatchdogOptions): Watchdog {
 
   const heartbeat = new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT)
   const beats = new Int32Array(heartbeat)
-  const timer = setInterval(() => void Atomics.add(beats, 0, 1), tickMs)
+  const timer = setInterval(() => void Atomics.add(beats, 0, 1), beatMs)
   timer.unref()
   const asked = globalThis as unknown as Record<symbol, unknown>
   asked[Symbol.for('polylog.activity')] = () => JSON.stringify(currentActivity() ?? null)
