@@ -5,18 +5,18 @@
 // Back-pressure: parts that the consumer has not read wait in one array. When they exceed a
 // limit the socket is paused, so a slow consumer costs a bounded amount of memory.
 
-import type * as http from 'node:http'
-import type * as https from 'node:https'
 import { urlToHttpOptions } from 'node:url'
 import type { Clock } from '../kit/clock.ts'
+import { AgentRequests } from '../kit/http1/agent-requests.ts'
+import { DirectRequests } from '../kit/http1/direct-requests.ts'
+import type { Exchange, ExchangeReceiver, Requests } from '../kit/http1/exchange.ts'
+import type { ResponseHead } from '../kit/http1/response-parser.ts'
 import type { Ids } from '../kit/ids.ts'
-import { nodeHttp, nodeHttps } from '../kit/node-http.ts'
-import { EarlyConnection } from './early-connection.ts'
 import { usesProxies } from './kept-connections.ts'
 import type { Model, ModelPart, ModelRequest } from './model.ts'
 import { OpenAiDecoder } from './openai-decoder.ts'
 import { openAiBaseUrl, toChatBody } from './openai-request.ts'
-import { incompleteError, malformedError, statusError, unreachableError } from './provider-error.ts'
+import { incompleteError, malformedError, statusError, unreachableError, unsendableError } from './provider-error.ts'
 import type { ProviderIdentity } from './provider-error.ts'
 
 export type OpenAiClientOptions = {
@@ -44,25 +44,12 @@ const unreadBytesMax = 256 * 1024
 const errorBytesMax = 64 * 1024
 /** The limit for an answer that comes as one JSON body instead of a stream. */
 const wholeBytesMax = 64 * 1024 * 1024
-/** After the end of an answer we read the rest of the response, within these limits, so that the connection can be reused. */
-const drainIdleMs = 2_000
-const drainBytesMax = 64 * 1024
-
 export function createOpenAiClient(options: OpenAiClientOptions): Model {
   const base = (options.baseUrl ?? openAiBaseUrl).replace(/\/+$/, '')
   const url = new URL(`${base}/chat/completions`)
   const { environment = {} } = options
-  const transport = url.protocol === 'https:' ? nodeHttps : nodeHttp
   const target: Target = {
-    address: addressOf(url),
-    transport,
-    // Idle connections are reused, because a TLS handshake takes longer than a short answer.
-    agent: new transport.Agent({
-      keepAlive: true,
-      scheduling: 'lifo',
-      maxFreeSockets: 256,
-      ...(usesProxies(environment) ? { proxyEnv: environment } : {}),
-    }),
+    requests: usesProxies(environment) ? new AgentRequests(url, { proxyEnv: environment }) : new DirectRequests(url),
     identity: {
       provider: options.provider ?? 'openai',
       keyVariable: 'keyVariable' in options ? options.keyVariable : 'OPENAI_API_KEY',
@@ -81,11 +68,9 @@ export function createOpenAiClient(options: OpenAiClientOptions): Model {
     ids: options.ids,
     clock: options.clock,
   }
-  // An agent that asks a proxy for its connections makes them in its own way.
-  const early = usesProxies(environment) ? undefined : new EarlyConnection(target.agent, target.address)
   const settings = { provider: target.identity.provider, dropsReasoning: options.dropsReasoning === true }
   return {
-    prepare: () => early?.open(),
+    prepare: () => target.requests.prepare(),
     stream(request, signal) {
       return {
         [Symbol.asyncIterator]: () => new Answer(target, request, toChatBody(request, base, settings), signal),
@@ -95,22 +80,11 @@ export function createOpenAiClient(options: OpenAiClientOptions): Model {
 }
 
 type Target = {
-  address: Address
-  transport: typeof http | typeof https
-  agent: http.Agent | https.Agent
+  requests: Requests
   identity: ProviderIdentity
-  /** As pairs: an object would be copied into each request and kept there as long as its answer takes. */
   headers: readonly [name: string, value: string][]
   ids: Ids
   clock: Pick<Clock, 'now'>
-}
-
-type Address = { protocol: string; hostname: string; port: string | null; path: string }
-
-/** What a request needs of an address, and no more, because each request copies it. */
-function addressOf(url: URL): Address {
-  const { hostname } = urlToHttpOptions(url)
-  return { protocol: url.protocol, hostname: hostname ?? '', port: url.port || null, path: url.pathname + url.search }
 }
 
 /** Header names are the same in any case, and a list of pairs would send both. */
@@ -124,15 +98,6 @@ function basicAuthorization(url: URL): { authorization?: string } {
   return auth == null ? {} : { authorization: `Basic ${Buffer.from(auth).toString('base64')}` }
 }
 
-/**
- * All requests share their listeners, which find the answer under this name: functions of its own would be half a kilobyte of an
- * answer that has not begun.
- */
-const answerOf = Symbol('answer')
-
-type Outgoing = http.ClientRequest & { [answerOf]: Answer }
-type Incoming = http.IncomingMessage & { [answerOf]: Answer }
-
 type Step = IteratorResult<ModelPart[], undefined>
 
 const over: Step = { done: true, value: undefined }
@@ -140,7 +105,7 @@ const over: Step = { done: true, value: undefined }
 const noParts: ModelPart[] = []
 
 /** One request and its answer. The request is sent when `next` is called for the first time. */
-class Answer implements AsyncIterator<ModelPart[], undefined> {
+class Answer implements AsyncIterator<ModelPart[], undefined>, ExchangeReceiver {
   readonly #target: Target
   readonly #request: ModelRequest
   /** Released when it was sent: it holds the whole prompt, and an answer may take long. */
@@ -148,8 +113,11 @@ class Answer implements AsyncIterator<ModelPart[], undefined> {
   readonly #signal: AbortSignal
   /** Made when the answer begins, which may take long. */
   #decoder: OpenAiDecoder | undefined
-  #outgoing: http.ClientRequest | undefined
-  #incoming: http.IncomingMessage | undefined
+  /** Undefined before the request is sent, and from the end of the response on. */
+  #exchange: Exchange | undefined
+  #isSent = false
+  /** What the response is read as. Undefined until its head has come. */
+  #reading: 'stream' | WholeBody | undefined
   #ready = noParts
   #unreadBytes = 0
   #paused = false
@@ -167,7 +135,7 @@ class Answer implements AsyncIterator<ModelPart[], undefined> {
   }
 
   next(): Promise<Step> {
-    if (this.#outgoing === undefined && !this.#closed) this.#send()
+    if (!this.#isSent && !this.#closed) this.#send()
     if (this.#ready.length > 0) return Promise.resolve(this.#takeReady())
     if (this.#failure !== undefined) {
       const { error } = this.#failure
@@ -181,7 +149,7 @@ class Answer implements AsyncIterator<ModelPart[], undefined> {
     return parts.then(Answer.#nextOf)
   }
 
-  /** Runs after all that was read with the first part: Node hands out each chunk of a read on its own, and the tokens of a read share a commit. */
+  /** Runs after all that was read with the first part, so that the tokens of a read share a commit. */
   static #nextOf(this: void, answer: Answer): Step | Promise<Step> {
     return answer.#ready.length > 0 ? answer.#takeReady() : answer.next()
   }
@@ -192,7 +160,7 @@ class Answer implements AsyncIterator<ModelPart[], undefined> {
     this.#unreadBytes = 0
     if (this.#paused) {
       this.#paused = false
-      this.#incoming?.resume()
+      this.#exchange?.resume()
     }
     return { done: false, value }
   }
@@ -202,102 +170,84 @@ class Answer implements AsyncIterator<ModelPart[], undefined> {
     this.#ready = noParts
     this.#close()
     // Consumers usually stop after the last part. The connection can then be reused.
-    if (this.#decoder?.finished !== true) this.#outgoing?.destroy()
+    if (this.#decoder?.finished !== true) this.#destroy()
     return Promise.resolve(over)
   }
 
   #send(): void {
+    this.#isSent = true
     if (this.#signal.aborted) {
       this.#fail(this.#signal.reason)
       return
     }
     this.#signal.addEventListener('abort', this.#abort, { once: true })
-    const { address, transport, agent, headers } = this.#target
+    const { requests, headers, identity } = this.#target
     const { traceparent } = this.#request
-    const sent = headers.flat()
-    if (traceparent !== undefined) sent.push('traceparent', traceparent)
-    sent.push('content-length', String(Buffer.byteLength(this.#body)))
-    const { protocol, hostname, port, path } = address
-    const created = transport.request({ protocol, hostname, port, path, method: 'POST', agent, headers: sent })
-    // They are in the head now, and the list is kept with the options of the request.
-    sent.length = 0
-    const outgoing: Outgoing = Object.assign(created, { [answerOf]: this })
-    this.#outgoing = outgoing
-    outgoing.on('response', Answer.#onResponse)
-    outgoing.on('error', Answer.#onRequestError)
-    outgoing.on('close', Answer.#onRequestClose)
-    // As a text, so that Node sends it in one piece with the head.
-    outgoing.end(this.#body)
+    const body = this.#body
     this.#body = ''
-  }
-
-  static #onResponse(this: Outgoing, incoming: http.IncomingMessage): void {
-    this[answerOf].#answered(incoming)
-  }
-
-  /** Only errors before the response begins are handled here. Later ones are reported by the response itself. */
-  static #onRequestError(this: Outgoing, error: Error): void {
-    this[answerOf].#unanswered(error)
-  }
-
-  /** If the provider answers 101 although the request asked for no upgrade, Node closes the connection and emits neither a response nor an error. */
-  static #onRequestClose(this: Outgoing): void {
-    this[answerOf].#unanswered(undefined)
-  }
-
-  #unanswered(error: Error | undefined): void {
-    if (this.#incoming === undefined) this.#fail(unreachableError(this.#target.identity, error))
+    try {
+      const sent = traceparent === undefined ? headers : [...headers, ['traceparent', traceparent] as const]
+      this.#exchange = requests.post({ headers: sent, body }, this)
+    } catch (error) {
+      this.#fail(unsendableError(identity, error))
+    }
   }
 
   readonly #abort = (): void => {
     this.#ready = noParts
-    this.#outgoing?.destroy()
+    this.#destroy()
     this.#fail(this.#signal.reason)
   }
 
-  #answered(incoming: http.IncomingMessage): void {
-    this.#incoming = incoming
-    const status = incoming.statusCode ?? 0
+  #destroy(): void {
+    this.#exchange?.destroy()
+    this.#exchange = undefined
+  }
+
+  head({ status, headers }: ResponseHead): void {
+    const { identity, clock } = this.#target
+    const contentType = headers.get('content-type') ?? ''
     if (status < 200 || status > 299) {
-      this.#readWhole(incoming, errorBytesMax, (body) => {
-        const retryAfter = incoming.headers['retry-after']
-        const now = this.#target.clock.now()
-        this.#fail(statusError(this.#target.identity, { status, body, retryAfter, now }))
+      const retryAfter = headers.get('retry-after')
+      this.#reading = new WholeBody(errorBytesMax, (body) => {
+        throw statusError(identity, { status, body, retryAfter, now: clock.now() })
       })
-      return
-    }
-    if (/^application\/json\b/i.test(incoming.headers['content-type'] ?? '')) {
-      this.#readWhole(incoming, wholeBytesMax, (body, complete) => {
-        if (!complete) throw incompleteError(this.#target.identity, 'the connection closed in the middle of it')
+    } else if (/^application\/json\b/i.test(contentType)) {
+      this.#reading = new WholeBody(wholeBytesMax, (body, end) => {
+        if (end === 'too long') throw malformedError(identity, 'it is longer than 64 MiB')
+        if (end === 'cut') throw incompleteError(identity, 'the connection closed in the middle of it')
         this.#decoding().whole(body)
-        this.#deliver()
       })
-      return
+    } else if (/^text\/html\b/i.test(contentType)) {
+      this.#destroy()
+      this.#fail(malformedError(identity, 'it is a web page; check the address of the server'))
+    } else this.#reading = 'stream'
+  }
+
+  body(bytes: Buffer, from: number, to: number): void {
+    if (this.#closed) return
+    if (this.#reading === 'stream') this.#read(bytes, from, to)
+    else if (this.#reading?.add(bytes, from, to) === false) {
+      this.#destroy()
+      this.#useWhole(this.#reading, 'too long')
     }
-    if (/^text\/html\b/i.test(incoming.headers['content-type'] ?? '')) {
-      incoming.on('error', () => {}) // what is left of the page does not matter
-      incoming.destroy()
-      this.#fail(malformedError(this.#target.identity, 'it is a web page; check the address of the server'))
-      return
+  }
+
+  ended(error: Error | undefined): void {
+    this.#exchange = undefined
+    if (this.#closed) return
+    if (this.#reading === undefined) this.#fail(unreachableError(this.#target.identity, error))
+    else if (this.#reading === 'stream') this.#ended(error)
+    else this.#useWhole(this.#reading, error === undefined ? 'complete' : 'cut')
+  }
+
+  #useWhole(body: WholeBody, end: BodyEnd): void {
+    try {
+      body.use(end)
+      this.#deliver()
+    } catch (error) {
+      this.#fail(error)
     }
-    const stream: Incoming = Object.assign(incoming, { [answerOf]: this })
-    stream.on('data', Answer.#onData)
-    stream.on('end', Answer.#onEnd)
-    stream.on('error', Answer.#onError)
-    // If we destroy the socket ourselves, there is no error event, only this one.
-    stream.on('close', Answer.#onEnd)
-  }
-
-  static #onData(this: Incoming, bytes: Buffer): void {
-    this[answerOf].#read(bytes)
-  }
-
-  static #onEnd(this: Incoming): void {
-    this[answerOf].#ended(undefined)
-  }
-
-  static #onError(this: Incoming, error: Error): void {
-    this[answerOf].#ended(error)
   }
 
   #decoding(): OpenAiDecoder {
@@ -305,29 +255,27 @@ class Answer implements AsyncIterator<ModelPart[], undefined> {
     return this.#decoder
   }
 
-  #read(bytes: Buffer): void {
-    if (this.#closed) return
+  #read(bytes: Buffer, from: number, to: number): void {
     try {
-      this.#decoding().feed(bytes)
+      this.#decoding().feed(bytes, from, to)
     } catch (error) {
       this.#deliver()
-      this.#outgoing?.destroy()
+      this.#destroy()
       this.#fail(error)
       return
     }
-    this.#unreadBytes += bytes.length
+    this.#unreadBytes += to - from
     this.#deliver()
     if (this.#closed) return
     if (this.#ready.length === 0) {
       this.#unreadBytes = 0
     } else if (this.#unreadBytes > unreadBytesMax) {
       this.#paused = true
-      this.#incoming?.pause()
+      this.#exchange?.pause()
     }
   }
 
   #ended(error: Error | undefined): void {
-    if (this.#closed) return
     try {
       this.#decoding().end(error)
       this.#deliver()
@@ -343,7 +291,8 @@ class Answer implements AsyncIterator<ModelPart[], undefined> {
     const parts = decoder.take()
     if (decoder.finished) {
       this.#close()
-      this.#drain()
+      this.#exchange?.leave()
+      this.#exchange = undefined
     }
     if (parts.length > 0) this.#give(parts)
   }
@@ -374,47 +323,32 @@ class Answer implements AsyncIterator<ModelPart[], undefined> {
     this.#closed = true
     this.#signal.removeEventListener('abort', this.#abort)
   }
+}
 
-  /** The answer is complete. Reads the rest of the response, so that the connection can be reused. */
-  #drain(): void {
-    const incoming = this.#incoming
-    if (incoming === undefined || incoming.complete) return
-    let bytes = 0
-    incoming.on('data', (more: Buffer) => {
-      bytes += more.length
-      if (bytes > drainBytesMax) incoming.destroy()
-    })
-    incoming.setTimeout(drainIdleMs, () => {
-      if (!incoming.complete) incoming.destroy()
-    })
-    incoming.resume()
+type BodyEnd = 'complete' | 'cut' | 'too long'
+
+/** A body that is read as a whole, up to a limit. */
+class WholeBody {
+  readonly #bytesMax: number
+  readonly #use: (body: string, end: BodyEnd) => void
+  readonly #pieces: Buffer[] = []
+  #length = 0
+
+  constructor(bytesMax: number, use: (body: string, end: BodyEnd) => void) {
+    this.#bytesMax = bytesMax
+    this.#use = use
   }
 
-  #readWhole(incoming: http.IncomingMessage, bytesMax: number, use: (body: string, complete: boolean) => void): void {
-    const pieces: Buffer[] = []
-    let length = 0
-    let settled = false
-    const settle = (complete: boolean): void => {
-      if (settled || this.#closed) return
-      settled = true
-      try {
-        use(Buffer.concat(pieces).toString('utf8'), complete)
-      } catch (error) {
-        this.#fail(error)
-      }
-    }
-    incoming.on('data', (bytes: Buffer) => {
-      length += bytes.length
-      if (length <= bytesMax) {
-        pieces.push(bytes)
-        return
-      }
-      if (bytesMax === wholeBytesMax) this.#fail(malformedError(this.#target.identity, 'it is longer than 64 MiB'))
-      settle(false)
-      incoming.destroy()
-    })
-    incoming.on('end', () => settle(true))
-    incoming.on('error', () => settle(false))
-    incoming.on('close', () => settle(false))
+  /** Returns false if it is too long. */
+  add(bytes: Buffer, from: number, to: number): boolean {
+    this.#length += to - from
+    if (this.#length > this.#bytesMax) return false
+    // The bytes are overwritten by the next read.
+    this.#pieces.push(Buffer.from(bytes.subarray(from, to)))
+    return true
+  }
+
+  use(end: BodyEnd): void {
+    this.#use(Buffer.concat(this.#pieces).toString('utf8'), end)
   }
 }

@@ -67,7 +67,8 @@ export class OpenAiDecoder {
   readonly #identity: ProviderIdentity
   readonly #request: ModelRequest
   readonly #ids: Ids
-  readonly #text = new StringDecoder('utf8')
+  /** Undefined until a read ends inside a character. */
+  #text: StringDecoder | undefined
   readonly #parser: EventSourceParser
   readonly #calls: (RawCall & { index: number | undefined; extra?: JsonValue })[] = []
   /** Undefined if there are none: an empty list that waits for the next token gets old, and what it then holds outlives many collections of garbage. */
@@ -98,9 +99,9 @@ export class OpenAiDecoder {
   }
 
   /** Throws if the stream is invalid; `take` still returns the parts before the error. */
-  feed(bytes: Buffer): void {
+  feed(bytes: Buffer, from = 0, to = bytes.length): void {
     if (this.finished) return
-    const text = this.#text.write(bytes)
+    const text = this.#decode(bytes, from, to)
     const read = this.#isBetweenEvents ? this.#readContents(text) : 0
     if (read === text.length) return
     this.#parser.feed(read === 0 ? text : text.slice(read))
@@ -108,12 +109,19 @@ export class OpenAiDecoder {
     if (this.#overflown) throw malformedError(this.#identity, 'one line of its stream is longer than 8 MiB')
   }
 
+  #decode(bytes: Buffer, from: number, to: number): string {
+    // Without a beginning of a character before it, text that ends with an ASCII character is whole.
+    if (this.#text === undefined && (bytes[to - 1] ?? 0) < 0x80) return bytes.toString('utf8', from, to)
+    this.#text ??= new StringDecoder('utf8')
+    return this.#text.write(bytes.subarray(from, to))
+  }
+
   /** To be called when the connection is closed. `cause` is the error, if there was one. */
   end(cause?: unknown): void {
     if (this.finished) return
     try {
       // Some servers omit the blank line after the last frame.
-      this.#parser.feed(`${this.#text.end()}\n\n`)
+      this.#parser.feed(`${this.#text?.end() ?? ''}\n\n`)
     } catch (error) {
       // A frame that was truncated after the finish reason can only have held the usage.
       if (this.#reason === undefined) throw error

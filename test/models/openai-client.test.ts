@@ -113,6 +113,19 @@ test('a web page instead of an answer is named as such, and not asked for again'
   )
 })
 
+test('an answer in one piece of JSON may come in several reads', async () => {
+  const text = 'abcdefghij'.repeat(20_000)
+  const body = JSON.stringify({ choices: [{ message: { content: text }, finish_reason: 'stop' }] })
+  const server = await serve((_, response) => {
+    response.writeHead(200, { 'content-type': 'application/json' })
+    response.write(body.slice(0, 100_000))
+    setImmediate(() => response.end(body.slice(100_000)))
+  })
+  const { parts } = await readAll(createOpenAiClient({ baseUrl: server.url, ids: countingIds(), clock: systemClock }))
+  await server.stop()
+  assert.equal(textOf(parts), text)
+})
+
 test('a connection is used again, also when the consumer leaves at the finish and the last bytes come later', async () => {
   const sockets = new Set<unknown>()
   let endFirst = (): void => {}
