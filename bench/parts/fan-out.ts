@@ -1,14 +1,19 @@
 // One run of 50 tokens per second with many readers: the CPU time of one delta for one reader.
 
 import { median } from '../figures.ts'
-import { cpuOf, load, type Child } from '../processes.ts'
-import { type Bench, chatBody, type Comparison, urlOf } from '../servers.ts'
+import { cpuOf, load, loadOn, type Child } from '../processes.ts'
+import { type Bench, chatBody, type Comparison, polylogLoad, proxyLoad, urlOf } from '../servers.ts'
+
+const warmUp = { streams: 10, rounds: 50, model: 'bench-200-0' }
 
 export async function fanOut(bench: Bench): Promise<Comparison[]> {
   const proxy = await bench.proxy()
   const server = await bench.polylog()
   const raw: number[] = []
   const ours: number[] = []
+  // A round has 250 deltas. Without this, most of the code would still be interpreted when it is measured.
+  await loadOn(proxy, proxyLoad(proxy, warmUp))
+  await loadOn(server, polylogLoad(server, warmUp))
   for (let round = 0; round <= Math.min(2, bench.rounds); round++) {
     const one = await cpuPerDelivery(proxy, 100, broadcast)
     const two = await cpuPerDelivery(server, 100, followRun)

@@ -95,6 +95,20 @@ export class Follower implements ChannelFollower {
     })
   }
 
+  takeNow(batch: EventBatch): boolean {
+    const { live } = this
+    if (live === undefined || batch.firstSeq !== this.cursor + 1) return false
+    try {
+      if (live.receiver.receive(this.take(batch)) && !this.ended) return true
+      live.resolve()
+    } catch (error) {
+      // The caller is the writer of the run, and a reader must not hurt it.
+      live.reject(error)
+    }
+    this.live = undefined
+    return true
+  }
+
   private receiveAtHand({ receiver, resolve, reject }: LiveReading): void {
     try {
       for (;;) {

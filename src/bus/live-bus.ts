@@ -80,6 +80,8 @@ export interface ChannelFollower {
   readonly cursor: number
   /** Events up to `headSeq` were committed. */
   wake(headSeq: number): void
+  /** Takes a batch if it waits for just this one. Otherwise, and if this is absent, the follower finds the batch in the channel. */
+  takeNow?(batch: EventBatch): boolean
 }
 
 export interface Channel {
@@ -110,6 +112,8 @@ type KeptBatch = { readonly batch: EventBatch; readonly chars: number }
 
 class RunChannel {
   readonly followers = new Set<ChannelFollower>()
+  /** The follower, if there is one only. */
+  private only: ChannelFollower | undefined
   /** The seq of the newest event that was announced here; 0 if none was. */
   headSeq = 0
   private kept: KeptBatch[] = []
@@ -121,6 +125,16 @@ class RunChannel {
 
   constructor(clock: BusClock) {
     this.clock = clock
+  }
+
+  add(follower: ChannelFollower): void {
+    this.followers.add(follower)
+    this.only = this.followers.size === 1 ? follower : undefined
+  }
+
+  remove(follower: ChannelFollower): void {
+    this.followers.delete(follower)
+    this.only = this.followers.size === 1 ? [...this.followers][0] : undefined
   }
 
   publish(events: readonly RunEvent[]): void {
@@ -154,11 +168,17 @@ class RunChannel {
 
   private handOut(events: readonly RunEvent[]): void {
     if (this.followers.size >= manyReaders) this.lastPassAt = this.clock.monotonic()
+    const batch = eventBatch(events)
+    // Nearly always there is one follower, which waits for the next batch. Then the batch need not be kept.
+    if (this.kept.length === 0 && this.only?.takeNow?.(batch) === true) {
+      this.headSeq = Math.max(this.headSeq, batch.lastSeq)
+      return
+    }
     let chars = 0
     for (const event of events) chars += sizeOf(event)
     this.prune(chars)
-    if (chars <= keptCharsMax) this.kept.push({ batch: eventBatch(events), chars })
-    this.wake(events.at(-1)?.seq ?? 0)
+    if (chars <= keptCharsMax) this.kept.push({ batch, chars })
+    this.wake(batch.lastSeq)
   }
 
   wake(headSeq: number): void {
@@ -217,7 +237,7 @@ class JoinedChannel implements Channel {
 
   leave(): void {
     const { runId, channel, channels } = this
-    channel.followers.delete(this.follower)
+    channel.remove(this.follower)
     if (channel.followers.size > 0) return
     channel.forgetGathered()
     if (channels.get(runId) === channel) channels.delete(runId)
@@ -269,7 +289,7 @@ export function createProcessBus(clock: BusClock): LiveBus {
         channel = new RunChannel(clock)
         channels.set(runId, channel)
       }
-      channel.followers.add(follower)
+      channel.add(follower)
       if (channel.headSeq > 0) follower.wake(channel.headSeq)
       return new JoinedChannel(runId, channel, follower, channels)
     },
