@@ -199,7 +199,7 @@ class Connection implements Exchange {
   private read(length: number): boolean {
     try {
       const used = this.parser.feed(readBuffer, length)
-      // Bytes that nobody asked for are an exchange that is over before them.
+      // If no exchange is under way, the parser takes none of the bytes, and the connection is closed.
       if (!this.parser.isReading && !this.socket.destroyed) this.complete(used === length)
     } catch (error) {
       this.closed(error as Error)

@@ -217,7 +217,7 @@ export class ResponseParser {
     this.extraBytes = 0
   }
 
-  /** A byte of an extension or of the trailers, which nobody reads. */
+  /** Skips a byte of an extension or of the trailers, and finds the end of its line. */
   private readExtra(byte: number): void {
     this.extraBytes += 1
     if (this.extraBytes > extraBytesMax) throw new ProtocolError('The response has too much besides its body.')
