@@ -51,12 +51,14 @@ export class DirectRequests implements Requests {
   /** Throws if a header cannot be sent. */
   post({ headers, body }: ExchangeRequest, receiver: ExchangeReceiver): Exchange {
     let head = this.startLine
+    let connectionLine = 'connection: keep-alive\r\n'
     for (const [name, value] of headers) {
+      if (name === 'connection') connectionLine = ''
       nodeHttp.validateHeaderName(name)
       nodeHttp.validateHeaderValue(name, value)
       head += `${name}: ${value}\r\n`
     }
-    head += `content-length: ${Buffer.byteLength(body)}\r\nconnection: keep-alive\r\n\r\n`
+    head += `content-length: ${Buffer.byteLength(body)}\r\n${connectionLine}\r\n`
     const connection = this.idle.pop() ?? this.open()
     connection.begin(head + body, receiver)
     return connection

@@ -19,7 +19,7 @@ export interface Exchange {
 }
 
 export type ExchangeRequest = {
-  /** Besides those that say how the body is framed. */
+  /** Besides those that say how the body is framed. Names are in lower case. */
   headers: readonly (readonly [name: string, value: string])[]
   body: string
 }

@@ -150,6 +150,29 @@ for (const [way, open] of Object.entries(ways)) {
       assert.equal(connections.length, 0)
     })
 
+    test('may say itself what becomes of its connection', async () => {
+      const lines: string[] = []
+      const url = await serve((request, response) => {
+        lines.push(
+          ...request.rawHeaders.filter((_, index) => request.rawHeaders[index - 1]?.toLowerCase() === 'connection'),
+        )
+        response.end('x')
+      })
+      const received = new Received()
+      open(url).post(
+        {
+          headers: [
+            ['host', 'x'],
+            ['connection', 'close'],
+          ],
+          body: '',
+        },
+        received,
+      )
+      assert.equal((await received.whole()).text, 'x')
+      assert.deepEqual(lines, ['close'])
+    })
+
     test('uses the connection of the one before it', async () => {
       const url = await serve((request, response) => request.resume().on('end', () => response.end('x')))
       const requests = open(url)

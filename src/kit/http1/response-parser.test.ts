@@ -3,6 +3,8 @@ import { once } from 'node:events'
 import { request } from 'node:http'
 import { type AddressInfo, createServer } from 'node:net'
 import { describe, test } from 'node:test'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import fc from 'fast-check'
 import { ProtocolError, type ResponseHead, ResponseParser } from './response-parser.ts'
 
@@ -268,4 +270,23 @@ test('the rest of a response can go to another receiver', () => {
   const bytes = Buffer.from(`${chunked}1\r\na\r\n1\r\nb\r\n0\r\n\r\n`)
   parser.feed(bytes, bytes.length)
   assert.deepEqual(got, ['first a', 'second b'])
+})
+
+test('a receiver is let go when its response has ended', async () => {
+  setFlagsFromString('--expose-gc')
+  const collect = runInNewContext('gc') as () => void
+  const parser = new ResponseParser()
+  const read = (): WeakRef<object> => {
+    const receiver = { head: () => {}, body: () => {} }
+    parser.begin(receiver)
+    const bytes = Buffer.from(`${chunked}1\r\na\r\n0\r\n\r\n`)
+    parser.feed(bytes, bytes.length)
+    return new WeakRef(receiver)
+  }
+  const receiver = read()
+  // A reference that was just made is held until the end of its turn.
+  await new Promise(setImmediate)
+  collect()
+  assert.equal(receiver.deref(), undefined)
+  assert.equal(parser.isReading, false)
 })

@@ -95,6 +95,8 @@ export class ResponseParser {
   feed(bytes: Buffer, length: number): number {
     let at = 0
     while (at < length && this.place !== 'nothing') at = this.step(bytes, at, length)
+    // The connection may wait for its next request for long, and the receiver may hold much.
+    if (this.place === 'nothing') this.receiver = undefined
     return at
   }
 
