@@ -28,6 +28,8 @@ export type CachedRun = FencedRun & {
   /** The id and the first seq of the first of these appends. Their row will have them. */
   unwrittenId: number
   unwrittenSeq: number
+  /** Where the list of undos has the last copy of this entry. */
+  savedAt: number
 }
 
 type Undo = { runId: string; entry: CachedRun; before: CachedRun | undefined }
@@ -35,6 +37,8 @@ type Undo = { runId: string; entry: CachedRun; before: CachedRun | undefined }
 export class RunCache {
   readonly #entries = new Map<string, CachedRun>()
   #undo: Undo[] = []
+  /** A rollback may end here: a copy of an entry is made at most once after it. */
+  #lastMark = 0
 
   get(runId: string): CachedRun | undefined {
     return this.#entries.get(runId)
@@ -44,14 +48,18 @@ export class RunCache {
     return this.#entries
   }
 
-  /** The entries that were added or changed since the last commit, in the order of the changes. An entry may be in it several times. */
+  /** The entries that were added or changed since the last commit, in the order of their first changes. An entry may be in it several times. */
   changed(): readonly { runId: string; entry: CachedRun }[] {
     return this.#undo
   }
 
   /** Saves a copy for rollback. Call before changing an entry in place. */
   remember(runId: string, entry: CachedRun): void {
-    this.#undo.push({ runId, entry, before: { ...entry } })
+    // Most transactions have many appends of each run, and a copy for each would be much of what they hold in memory.
+    if (entry.savedAt >= this.#lastMark && this.#undo[entry.savedAt]?.entry === entry) return
+    const before = { ...entry }
+    entry.savedAt = this.#undo.length
+    this.#undo.push({ runId, entry, before })
   }
 
   add(runId: string, { epoch, lastSeq, conversationId, turn }: FencedRun): CachedRun {
@@ -68,6 +76,7 @@ export class RunCache {
       unwrittenAppends: 0,
       unwrittenId: 0,
       unwrittenSeq: 0,
+      savedAt: this.#undo.length,
     }
     this.#undo.push({ runId, entry, before: undefined })
     this.#entries.set(runId, entry)
@@ -78,12 +87,13 @@ export class RunCache {
   remove(runId: string): void {
     const entry = this.#entries.get(runId)
     if (entry === undefined) return
-    this.remember(runId, entry)
+    this.#undo.push({ runId, entry, before: { ...entry } })
     this.#entries.delete(runId)
   }
 
   mark(): number {
-    return this.#undo.length
+    this.#lastMark = this.#undo.length
+    return this.#lastMark
   }
 
   rollbackTo(mark: number): void {
@@ -96,5 +106,6 @@ export class RunCache {
 
   commit(): void {
     this.#undo = []
+    this.#lastMark = 0
   }
 }
