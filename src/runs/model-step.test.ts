@@ -90,3 +90,53 @@ test('a character that the model sends in two halves is shown whole', async (t) 
   const message = events.find((event) => event.type === 'message.done')
   assert.equal(message?.type === 'message.done' && message.data.text, 'A smile: 😀! \ufffd')
 })
+
+test('of many answers that end at once, the last words are stored before most steps are closed', async (t) => {
+  const count = 40
+  const gate = Promise.withResolvers<void>()
+  let asked = 0
+  const allAsked = Promise.withResolvers<void>()
+  /** The types of the events of each append after the gate was opened. */
+  const appends: string[][] = []
+  let isOpen = false
+  const rig = await openRig({
+    limits: { concurrency: count },
+    async *answer() {
+      yield [{ type: 'text', text: 'One, ' }]
+      asked += 1
+      if (asked === count) allAsked.resolve()
+      await gate.promise
+      yield [
+        { type: 'text', text: 'two.' },
+        { type: 'finish', reason: 'stop' },
+      ]
+    },
+    wrapStore: (store) => ({
+      ...store,
+      append(write) {
+        if (isOpen) appends.push(write.events.map(({ type }) => type))
+        return store.append(write)
+      },
+    }),
+  })
+  t.after(() => rig.close())
+  const runs = await Promise.all(Array.from({ length: count }, () => rig.start()))
+  await allAsked.promise
+  isOpen = true
+  gate.resolve()
+  for (const { run } of runs) await rig.until(run.id, ({ endedAt }) => endedAt !== null)
+
+  const places = (type: string) => appends.flatMap((types, place) => (types.includes(type) ? [place] : []))
+  const words = places('text.delta')
+  const ends = places('run.ended')
+  assert.deepEqual([words.length, ends.length], [count, count])
+  const lastWords = words.at(-1) as number
+  const endsBefore = ends.filter((place) => place < lastWords).length
+  assert.ok(endsBefore < count / 4, `${endsBefore} runs had ended before the last words of all were stored`)
+  for (const { run } of runs) {
+    const events = await rig.events(run.id)
+    const done = events.find((event) => event.type === 'message.done')
+    assert.equal(done?.type === 'message.done' && done.data.text, 'One, two.')
+    assert.equal(events.at(-1)?.type, 'run.ended')
+  }
+})
