@@ -4,6 +4,7 @@
 
 import { AppError } from '../errors/app-error.ts'
 import { systemClock } from '../kit/clock.ts'
+import { letMainThreadGoBeforeV8 } from '../kit/thread-priority.ts'
 import { loadConfigFile } from './config-file.ts'
 import { version } from './compose.ts'
 import { describeConfig, readConfig, unknownSettings } from './config.ts'
@@ -27,6 +28,7 @@ export async function serve(): Promise<void> {
     const shutdown = new Shutdown({ clock: systemClock, log, exit: (code) => process.exit(code) })
     for (const signal of signals) process.on(signal, () => shutdown.onSignal(signal)).off(signal, leave)
     exitWithNpm(shutdown)
+    letMainThreadGoBeforeV8()
     for (const { name } of unknownSettings(process.env)) log.warn(`${name} is not a setting of this server`)
     for (const sentence of warnings) log.warn(sentence)
     log.debug({ configFile: file, ...describeConfig(config) }, 'settings')

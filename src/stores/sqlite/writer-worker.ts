@@ -6,6 +6,7 @@ import { statSync } from 'node:fs'
 import { parentPort } from 'node:worker_threads'
 import { AppError } from '../../errors/app-error.ts'
 import { defined } from '../../kit/defined.ts'
+import { letMainThreadGoFirst } from '../../kit/thread-priority.ts'
 import { type BatchWriter, batchWriter, logState } from './batch-writer.ts'
 import { readLog } from './command-log.ts'
 import {
@@ -23,6 +24,8 @@ import { toStoreError } from './sqlite-errors.ts'
 
 const port = parentPort
 if (port === null) throw new Error('This file is started by writer-threads.ts as a worker thread.')
+
+letMainThreadGoFirst()
 
 const send = (message: WriterMessage): void => port.postMessage(message)
 
