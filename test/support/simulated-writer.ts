@@ -45,6 +45,6 @@ export class SimulatedWriter {
   /** The commands of a batch that were acknowledged from the log, a list for each record. */
   loggedAt(index: number): CommandBatch['values'][] {
     const { logged } = this.batchAt(index)
-    return logged === undefined ? [] : [...valuesOfRecords(logged.records)]
+    return logged === undefined ? [] : logged.records.flatMap((range) => [...valuesOfRecords(range)])
   }
 }

@@ -8,11 +8,12 @@ import { join } from 'node:path'
 import type { DatabaseSync } from 'node:sqlite'
 import { afterEach, beforeEach, describe, test } from 'node:test'
 import { acceptInput, claimNow } from '../../../test/contracts/store-fixtures.ts'
+import { logRecord } from '../../../test/support/log-records.ts'
 import { type BatchWriter, batchWriter } from './batch-writer.ts'
 import type { CommandBatch, BatchReply } from './commands.ts'
 import { openWriter } from './connection.ts'
 import { recoverJournal } from './journal-writer.ts'
-import { encodeRecord, joinRecords, recordText } from './log-record.ts'
+import { rangesOf } from './log-record.ts'
 import { migrate } from './migrate.ts'
 
 let db: DatabaseSync
@@ -63,13 +64,7 @@ const execute = (...commands: Values[]): BatchReply => executeAs(false, ...comma
 const executeAs = (durable: boolean, ...commands: Values[]): BatchReply =>
   writer.execute({ durable, values: commands.flat() } satisfies CommandBatch)
 /** A record of the log for each list of commands. */
-const records = (...lists: Values[]) =>
-  joinRecords(
-    lists.map((values, index) => {
-      const text = recordText(0, index + 1, values)
-      return encodeRecord(text, Buffer.byteLength(text))
-    }),
-  )
+const records = (...lists: Values[]) => rangesOf(lists.map((values, index) => logRecord(index + 1, values)))
 const failures = (reply: BatchReply) => reply.failures.map(([index, { code }]) => [index, code])
 const lines = (sql: string) =>
   db

@@ -192,7 +192,7 @@ function commandExecutor(db: DatabaseSync) {
   function execute({ values, logged, needsLog = logged?.after }: CommandBatch, replayed?: number): BatchReply {
     if (needsLog !== undefined && logAppliedTo.get()?.['value'] !== needsLog) throw logGap()
     const isReplay = replayed !== undefined
-    const batch = { records: logged?.records, values, isReplay, number: replayed ?? logged?.number }
+    const batch = { records: logged?.records ?? [], values, isReplay, number: replayed ?? logged?.number }
     try {
       return transaction(batch, false)
     } catch (error) {
@@ -211,7 +211,7 @@ function commandExecutor(db: DatabaseSync) {
     begin.run()
     try {
       isAcknowledged = true
-      if (records !== undefined) for (const list of valuesOfRecords(records)) executeAll(list, isolates, undefined)
+      for (const range of records) for (const list of valuesOfRecords(range)) executeAll(list, isolates, undefined)
       isAcknowledged = isReplay
       executeAll(values, isolates, reply)
       const merged = journal.writeTails()
@@ -291,8 +291,8 @@ function commandExecutor(db: DatabaseSync) {
 }
 
 type NumberedBatch = {
-  /** Joined records of the log. Their commands were acknowledged, and are executed first. */
-  records: Uint8Array | undefined
+  /** Ranges of records of the log. Their commands were acknowledged, and are executed first. */
+  records: readonly Uint8Array[]
   values: CommandBatch['values']
   /** All its commands were acknowledged by a process that died. */
   isReplay: boolean

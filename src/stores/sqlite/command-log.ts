@@ -6,6 +6,11 @@
 // The log is two files of a fixed size that take turns: while the commands of one are being applied,
 // new ones go to the other. A record is one batch of commands (log-record.ts).
 //
+// What the files hold is in memory too, at the same places, as long as the database does not have it: readers find there what they
+// cannot find in the database, and the writer thread reads its commands there. The memory is shared and made once. Buffers of single
+// records would live for half a second, which is long enough for the garbage collector to count them as old; it would then look
+// through the whole heap once per second.
+//
 // Numbers count up by one over both files, and the database holds the number up to which it has
 // everything. The lineage is a random number that the database holds too, so that the log of another
 // database is never applied.
@@ -40,6 +45,8 @@ const filesOf = (file: string): readonly [string, string] => [file + logEndings[
 
 type LogFile = {
   handle: number
+  /** The content that is not applied yet. */
+  memory: Buffer
   lastNumber: number
   /** It has records that a power cut may lose. */
   isUnsynced: boolean
@@ -81,7 +88,7 @@ export class CommandLog {
     closeSync(folder)
   }
 
-  /** The record of a batch; undefined if it is too large for the log, or if both files are full. The database has the log up to `applied`. */
+  /** The record of a batch, to be appended before the next one is made; undefined if it is too large for the log, or if both files are full. The database has the log up to `applied`. */
   record(values: CommandBatch['values'], applied: number): Buffer | undefined {
     const text = recordText(this.#lineage, this.#number + 1, values)
     if (text.length > recordBytesMax) return undefined
@@ -89,7 +96,7 @@ export class CommandLog {
     if (bytes > recordBytesMax) return undefined
     if (!this.#hasRoomFor(bytes)) this.swap(applied)
     if (!this.#hasRoomFor(bytes)) return undefined
-    return encodeRecord(text, bytes)
+    return encodeRecord(text, bytes, this.#files[this.#current].memory, this.#position)
   }
 
   #hasRoomFor(bytes: number): boolean {
@@ -186,7 +193,9 @@ function opened(path: string, fileBytes: number): LogFile {
   for (let at = 0; at < fileBytes; at += zeros.length)
     writeSync(handle, zeros, 0, Math.min(zeros.length, fileBytes - at), at)
   fsyncSync(handle)
-  return { handle, lastNumber: 0, isUnsynced: false }
+  // The system gives it real memory when it is written to.
+  const memory = Buffer.from(new SharedArrayBuffer(fileBytes))
+  return { handle, memory, lastNumber: 0, isUnsynced: false }
 }
 
 function writeLater(handle: number, record: Buffer, position: number, done: Done): void {

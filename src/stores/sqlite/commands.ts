@@ -281,10 +281,10 @@ export type CommandBatch = {
   durable: boolean
   values: (string | number)[]
   /**
-   * Executed before `values`: commands that were acknowledged from the log, as its records after `after`, up to `number`
-   * (log-record.ts). Absent if there are none.
+   * Executed before `values`: commands that were acknowledged from the log, as ranges of its records after `after`, up to `number`
+   * (log-record.ts). They are in memory that both threads share, and do not change before the reply. Absent if there are none.
    */
-  logged?: { after: number; number: number; records: Uint8Array }
+  logged?: { after: number; number: number; records: readonly Uint8Array[] }
   /** If an earlier batch is on its way that has commands of the log: the number up to which the database then has the log. */
   needsLog?: number
 }

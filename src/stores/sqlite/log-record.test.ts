@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
+import { logRecord } from '../../../test/support/log-records.ts'
 import {
   decodeRecordText,
   encodeRecord,
   headBytes,
-  joinRecords,
+  rangesOf,
   recordText,
   textAt,
   valuesOfRecords,
@@ -13,21 +14,34 @@ import {
 
 const value = fc.oneof(fc.string({ unit: 'binary' }), fc.constantFrom('', '[1]\n', '語', '😀'), fc.nat())
 
-function recordOf(values: (string | number)[], number = 1): Buffer {
-  const text = recordText(5, number, values)
-  return encodeRecord(text, Buffer.byteLength(text))
-}
+const recordOf = (values: (string | number)[], number = 1) => logRecord(number, values, 5)
 
-test('any commands are read as they were written, from one record and from several joined ones', () => {
+test('any commands are read as they were written, from one record and from ranges of several', () => {
   fc.assert(
-    fc.property(fc.array(fc.array(value)), (lists) => {
-      const records = lists.map((values, index) => recordOf(values, index + 1))
+    fc.property(fc.array(fc.tuple(fc.array(value), fc.boolean())), (given) => {
+      const lists = given.map(([values]) => values)
+      // Records follow each other in one of two memories, as in the two files of the log.
+      const memories = [Buffer.alloc(64 * 1024), Buffer.alloc(64 * 1024)] as const
+      const ends = [0, 0]
+      const records = given.map(([values, other], index) => {
+        const file = other ? 1 : 0
+        const text = recordText(5, index + 1, values)
+        const record = encodeRecord(text, Buffer.byteLength(text), memories[file], ends[file] as number)
+        ends[file] = (ends[file] as number) + record.length
+        return record
+      })
       for (const [index, record] of records.entries()) {
         const text = textAt(record, 0)
         assert.ok(text !== undefined)
         assert.deepEqual(decodeRecordText(text), { lineage: 5, number: index + 1, values: lists[index] })
       }
-      assert.deepEqual([...valuesOfRecords(joinRecords(records))], lists)
+      const ranges = rangesOf(records)
+      assert.deepEqual(
+        ranges.flatMap((range) => [...valuesOfRecords(range)]),
+        lists,
+      )
+      const changes = given.filter(([, other], index) => index > 0 && other !== given[index - 1]?.[1]).length
+      assert.equal(ranges.length, given.length === 0 ? 0 : changes + 1)
     }),
   )
 })
@@ -47,8 +61,8 @@ test('a record that is cut or changed anywhere is not read', () => {
   assert.equal(textAt(Buffer.alloc(headBytes), 0), undefined, 'the rest of a file is zeros')
 })
 
-test('joined records have memory of their own, because it is given to another thread', () => {
+test('a record that was dropped is in no range', () => {
   const record = recordOf(['small'])
-  assert.notEqual(record.buffer.byteLength, record.length, 'small buffers share their memory')
-  assert.equal(joinRecords([record]).buffer.byteLength, record.length)
+  assert.deepEqual(rangesOf([new Uint8Array(0), record, new Uint8Array(0)]), [record])
+  assert.deepEqual(rangesOf([]), [])
 })

@@ -6,8 +6,8 @@
 // stands for one value: the length of the next string, -1 - n for a count n, or [n] for any other number. Earlier versions wrote [n] for
 // all numbers. Most strings are JSON already, and inside of JSON they would have to be escaped once more.
 //
-// The main thread keeps the records that the database does not have yet, and the writer thread gets them as they are: thousands of
-// commands that wait for half a second would be the largest part of what the garbage collector has to copy.
+// The main thread keeps the records that the database does not have yet, and the writer thread reads them in the same memory: thousands
+// of commands that wait for half a second would be the largest part of what the garbage collector has to copy.
 
 import { crc32 } from 'node:zlib'
 import type { CommandBatch } from './commands.ts'
@@ -28,9 +28,9 @@ export function recordText(lineage: number, number: number, values: CommandBatch
   return `[${lineage},${number}${forms}]\n${strings}`
 }
 
-/** `bytes`: the length of the text in bytes. */
-export function encodeRecord(text: string, bytes: number): Buffer {
-  const record = Buffer.allocUnsafe(headBytes + bytes)
+/** Writes the record of a text into memory, from an index on. `bytes`: the length of the text in bytes. */
+export function encodeRecord(text: string, bytes: number, memory: Buffer, at: number): Buffer {
+  const record = memory.subarray(at, at + headBytes + bytes)
   record.write(text, headBytes)
   record.writeUInt32LE(bytes, 0)
   record.writeUInt32LE(crc32(record.subarray(headBytes)), 4)
@@ -60,23 +60,25 @@ export function decodeRecordText(bytes: Buffer): LogRecord & { lineage: number }
   return { lineage: forms[0], number: forms[1], values }
 }
 
-/** The records one after the other. They have memory of their own, which can be handed to another thread. */
-export function joinRecords(records: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
-  const joined = new Uint8Array(records.reduce((sum, { length }) => sum + length, 0))
-  let at = 0
+/** The records in as few ranges as possible: those that follow each other in memory are one. */
+export function rangesOf(records: readonly Uint8Array[]): Uint8Array[] {
+  const ranges: Uint8Array[] = []
   for (const record of records) {
-    joined.set(record, at)
-    at += record.length
+    if (record.length === 0) continue
+    const last = ranges.at(-1)
+    if (last !== undefined && last.buffer === record.buffer && last.byteOffset + last.length === record.byteOffset)
+      ranges[ranges.length - 1] = new Uint8Array(last.buffer, last.byteOffset, last.length + record.length)
+    else ranges.push(record)
   }
-  return joined
+  return ranges
 }
 
 /**
- * The commands of each joined record. A record is decoded when it is asked for: all of them at once would be the largest part of
+ * The commands of each record of a range. A record is decoded when it is asked for: all of them at once would be the largest part of
  * what the garbage collector of the writer thread has to copy.
  */
-export function* valuesOfRecords(joined: Uint8Array): Generator<CommandBatch['values']> {
-  const bytes = Buffer.from(joined.buffer, joined.byteOffset, joined.byteLength)
+export function* valuesOfRecords(range: Uint8Array): Generator<CommandBatch['values']> {
+  const bytes = Buffer.from(range.buffer, range.byteOffset, range.byteLength)
   for (let at = 0; at < bytes.length;) {
     const end = at + headBytes + bytes.readUInt32LE(at)
     yield decodeRecordText(bytes.subarray(at + headBytes, end)).values

@@ -9,7 +9,7 @@ import { valuesOfRecords } from './log-record.ts'
 
 export type LoggedBatch = {
   readonly number: number
-  /** Its record in the log. */
+  /** Its record, in the memory of the log. */
   record: Uint8Array
   /** How many commands it has. */
   count: number

@@ -10,6 +10,7 @@ import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import fc from 'fast-check'
 import { acceptInput, delta, message } from '../../../test/contracts/store-fixtures.ts'
+import { logRecord } from '../../../test/support/log-records.ts'
 import { manualClock } from '../../../test/support/manual-clock.ts'
 import { AppError } from '../../errors/app-error.ts'
 import { encodeEvent } from '../../journal/event-codec.ts'
@@ -20,7 +21,7 @@ import { CommitQueue } from './commit-queue.ts'
 import { openReader, openWriter } from './connection.ts'
 import { journalReader } from './journal-reader.ts'
 import { JournalTails } from './journal-tails.ts'
-import { encodeRecord, type LogRecord, recordText } from './log-record.ts'
+import type { LogRecord } from './log-record.ts'
 import { applyMs } from './logged-commits.ts'
 import { migrate } from './migrate.ts'
 
@@ -89,8 +90,7 @@ class TestLog {
 
   record(values: CommandBatch['values']): Buffer {
     this.#next = values
-    const text = recordText(0, this.number + 1, values)
-    return encodeRecord(text, Buffer.byteLength(text))
+    return logRecord(this.number + 1, values)
   }
   get number(): number {
     return this.records.length

@@ -2,7 +2,7 @@
 
 import type { Worker } from 'node:worker_threads'
 import type { CommandBatch, WriterRequest } from './commands.ts'
-import { joinRecords } from './log-record.ts'
+import { rangesOf } from './log-record.ts'
 import type { LoggedBatch } from './logged-batches.ts'
 import type { Pending } from './pending-command.ts'
 
@@ -38,7 +38,7 @@ export class WriterLink {
     const request: CommandBatch = { durable, values }
     const last = logged.at(-1)
     if (last !== undefined) {
-      const records = joinRecords(logged.map(({ record }) => record))
+      const records = rangesOf(logged.map(({ record }) => record))
       request.logged = { after: (logged[0] as LoggedBatch).number - 1, number: last.number, records }
     } else {
       // If these commands fail, the batch may not be executed before they are tried again.
@@ -46,10 +46,7 @@ export class WriterLink {
       if (earlier !== undefined) request.needsLog = earlier.number
     }
     this.#posted.push(posted)
-    this.#writer.postMessage(
-      request,
-      request.logged === undefined ? [] : [request.logged.records.buffer as ArrayBuffer],
-    )
+    this.#writer.postMessage(request)
   }
 
   /** Takes what the writer has just answered. */
