@@ -2,7 +2,10 @@
 // checks the copy.
 
 import { parentPort, workerData } from 'node:worker_threads'
+import { letMainThreadGoFirst } from '../kit/thread-priority.ts'
 import { copyDatabase, damageOf } from '../stores/sqlite/copy-file.ts'
+
+letMainThreadGoFirst()
 
 const { file, target } = workerData as { file: string | null; target: string }
 if (file !== null) copyDatabase(file, target)

@@ -64,7 +64,7 @@ const answerCharsMax = 64 * 1024 * 1024
  * To close a step, and often the run with it, takes as long as ten deltas or more. If many answers end at the same moment, a few of their
  * steps are closed in each turn of the event loop, so that the words of other answers are not held up until all of them are closed.
  */
-const closings = new TurnPacer(4)
+const closings = new TurnPacer(8)
 
 /** The code of the `diagnostic` event for a setting that the provider does not have. */
 const settingIgnored = 'setting_ignored'

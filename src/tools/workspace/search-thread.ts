@@ -3,12 +3,15 @@
 // terminates a thread that still takes too long.
 
 import { parentPort } from 'node:worker_threads'
+import { letMainThreadGoFirst } from '../../kit/thread-priority.ts'
 import { linearPattern, type PatternResult } from '../../kit/schema/linear-pattern.ts'
 import { type Hit, hitsIn } from './line-hits.ts'
 
 export type SearchRequest = { source: string; ignoreCase: boolean; text: string; hitsMax: number }
 
 export type SearchReply = { ok: true; hits: Hit[] } | { ok: false; reason: string }
+
+letMainThreadGoFirst()
 
 /** The last compiled pattern is kept, because one call searches many files with the same pattern. */
 let compiled: { source: string; ignoreCase: boolean; result: PatternResult } | undefined
