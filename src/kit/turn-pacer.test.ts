@@ -40,9 +40,10 @@ test('a burst begins in order, a few in each turn of the event loop', async () =
 test('work that waits with a promise begins in order too, and none is waited for if there is room', async () => {
   const pacer = new TurnPacer(2)
   const begun: number[] = []
-  const waits = [0, 1, 2, 3, 4].map((index) => {
+  const waits = [0, 1, 2, 3, 4].map(async (index) => {
     const wait = pacer.wait()
-    return wait === undefined ? void begun.push(index) : wait.then(() => void begun.push(index))
+    if (wait !== undefined) await wait
+    begun.push(index)
   })
   assert.deepEqual(begun, [0, 1])
   assert.equal(pacer.size, 3)
