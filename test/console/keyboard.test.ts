@@ -76,10 +76,24 @@ test('a chat from the first question to another conversation', async (context) =
   await answers(page).getByText('The end.').waitFor()
   await button(page, 'Answer again').waitFor()
   await focused(page, answers(page)).waitFor()
+  await until('the page to be at the end of the answer', async () => (await belowView(page)) < 1)
   const end = await scrolled(page)
   assert.ok(end > 0, 'the answer is longer than the page')
   await page.keyboard.press('ArrowUp')
   await until('the page to scroll up', async () => (await scrolled(page)) < end)
+  await until('the page to be still', async () => {
+    const before = await scrolled(page)
+    await page.evaluate('new Promise((done) => setTimeout(done, 100))')
+    return (await scrolled(page)) === before
+  })
+  const above = await scrolled(page)
+  // One press is less than what counts as near the end, and the page follows the text no longer.
+  const size = page.viewportSize()
+  assert.ok(size !== null)
+  await page.setViewportSize({ width: size.width, height: size.height - 20 })
+  await page.evaluate('new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))')
+  assert.equal(await scrolled(page), above)
+  await page.setViewportSize(size)
   await page.keyboard.press('Home')
   await until('the page to be at its top', async () => (await scrolled(page)) === 0)
 
@@ -105,6 +119,13 @@ test('a chat from the first question to another conversation', async (context) =
     [`The sky ${other}`, `And the sea? ${other}`],
   )
 })
+
+/** How many pixels of the chat are below what is seen. */
+async function belowView(page: Page): Promise<number> {
+  return await page.evaluate(
+    `(({ scrollHeight, scrollTop, clientHeight }) => scrollHeight - scrollTop - clientHeight)(document.querySelector('.chat-scroll'))`,
+  )
+}
 
 async function scrolled(page: Page): Promise<number> {
   return await page.evaluate(`document.querySelector('.chat-scroll').scrollTop`)

@@ -25,8 +25,9 @@ export function useStickyScroll() {
       const isNear = scrollHeight - scrollTop - clientHeight < nearPixels
       // A change of size moves the text too; only without one has the person scrolled up.
       const isSameSize = scrollHeight === seen.height && clientHeight === seen.window
-      if (isNear) sticks.current = true
-      else if (scrollTop < seen.top && isSameSize) sticks.current = false
+      // One press of an arrow key leaves the end too, although it is still near.
+      if (scrollTop < seen.top && isSameSize) sticks.current = false
+      else if (isNear) sticks.current = true
       seen = { top: scrollTop, height: scrollHeight, window: clientHeight }
       setAtEnd(isNear || sticks.current)
     }
