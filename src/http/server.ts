@@ -6,7 +6,6 @@ import { serializerCompiler, validatorCompiler, type ZodTypeProvider } from 'fas
 import { AppError } from '../errors/app-error.ts'
 import { type RequestActivity, withActivity } from '../kit/activity.ts'
 import { parseTraceparent, traceparentText } from '../kit/tracer.ts'
-import { TurnPacer } from '../kit/turn-pacer.ts'
 import { publicCardPaths } from './a2a-api/a2a-routes.ts'
 import type { BrowserGuard } from './browser-guard.ts'
 import { type Authenticator, claimsOf } from './caller.ts'
@@ -20,6 +19,7 @@ import { type RateCounter, rateLimitStore, RateWindows, rateWindowMs } from './r
 import { drainBytesMax, drainMs, installIntake } from './request-intake.ts'
 import { registerRoutes } from './register-routes.ts'
 import { RequestLog } from './request-log.ts'
+import { RequestPacer } from './request-pacer.ts'
 import type { Server, Services } from './routes.ts'
 import { setSecurityHeaders } from './security-headers.ts'
 import { type TrustProxy, trustedProxies } from './trust-proxy.ts'
@@ -57,12 +57,6 @@ const publicPaths = new Set([
   consoleAssets,
 ])
 
-/**
- * How many requests begin in one turn of the event loop: about ten milliseconds of work. With fewer, requests would wait behind the deltas
- * of those that came before them, because a turn takes longer the more runs have begun.
- */
-const requestsPerTurn = 32
-
 export async function buildServer(options: ServerOptions): Promise<Server> {
   const { services, authenticator } = options
   const server: Server = Fastify({
@@ -94,7 +88,7 @@ export async function buildServer(options: ServerOptions): Promise<Server> {
   acceptJson(server)
   installIntake(server, services.clock, { bodyIdleMs: options.sockets.bodyIdleMs, drainBytesMax, drainMs })
 
-  const pacer = new TurnPacer(requestsPerTurn)
+  const pacer = new RequestPacer()
   server.addHook('onRequest', (_request, _reply, done) => pacer.enter(done))
   // Tells the watchdog which route is running. Set twice: Fastify continues after the body in the async context of the
   // socket, which does not have the activity.

@@ -15,7 +15,6 @@ import { nextStepNumber, type RunState, specOf } from '../journal/run-state.ts'
 import { type Clock, elapsedMs } from '../kit/clock.ts'
 import { defined } from '../kit/defined.ts'
 import type { Span } from '../kit/tracer.ts'
-import { TurnPacer } from '../kit/turn-pacer.ts'
 import {
   type FinishReason,
   type ModelMessage,
@@ -59,12 +58,6 @@ const invalidInputCharsMax = 4000
 const inputCharsMax = 256 * 1024
 /** The limit for the text, reasoning and arguments of one answer, so that a model that never stops cannot fill the memory. */
 const answerCharsMax = 64 * 1024 * 1024
-
-/**
- * To close a step, and often the run with it, takes as long as ten deltas or more. If many answers end at the same moment, a few of their
- * steps are closed in each turn of the event loop, so that the words of other answers are not held up until all of them are closed.
- */
-const closings = new TurnPacer(8)
 
 /** The code of the `diagnostic` event for a setting that the provider does not have. */
 const settingIgnored = 'setting_ignored'
@@ -114,12 +107,7 @@ async function askStep(
       const stored = answer.take(batch)
       if (stored !== undefined) await stored
       if (writer.backlog > backlogMax) await writer.committed()
-      if (answer.finish !== undefined) {
-        const turn = closings.wait()
-        // The last words are stored meanwhile.
-        if (turn !== undefined) await turn
-        break
-      }
+      if (answer.finish !== undefined) break
     }
     if (context.signal.aborted) throw context.signal.reason
   } catch (error) {
