@@ -28,7 +28,7 @@ export async function serve(): Promise<void> {
     const shutdown = new Shutdown({ clock: systemClock, log, exit: (code) => process.exit(code) })
     for (const signal of signals) process.on(signal, () => shutdown.onSignal(signal)).off(signal, leave)
     exitWithNpm(shutdown)
-    letMainThreadGoBeforeV8()
+    letMainThreadGoBeforeV8(systemClock)
     for (const { name } of unknownSettings(process.env)) log.warn(`${name} is not a setting of this server`)
     for (const sentence of warnings) log.warn(sentence)
     log.debug({ configFile: file, ...describeConfig(config) }, 'settings')

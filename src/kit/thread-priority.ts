@@ -6,6 +6,7 @@
 
 import { readdirSync, readFileSync } from 'node:fs'
 import { getPriority, setPriority } from 'node:os'
+import type { Clock } from './clock.ts'
 
 /** In the units of `nice`: such a thread gets a third of the time that the main thread gets, if both want all of it. */
 const backgroundNice = 5
@@ -13,6 +14,9 @@ const lowestNice = 19
 
 /** The names that Node gives to the threads of V8. Versions without names leave them as they are. */
 const v8Threads = /^(?:node-)?V8Worker/
+
+/** In a new process the compiler makes the main thread fast, so its threads have their full share for a while. */
+const newProcessMs = 30_000
 
 const tasks = '/proc/self/task'
 
@@ -22,9 +26,11 @@ export function letMainThreadGoFirst(): void {
   if (process.platform === 'linux') lower(0)
 }
 
-/** Lets the main thread go before the threads that compile and collect garbage. For a process that is ours alone. */
-export function letMainThreadGoBeforeV8(): void {
-  for (const thread of v8ThreadIds()) lower(thread)
+/** Lets the main thread go before the threads that compile and collect garbage, soon after the start. For a process that is ours alone. */
+export function letMainThreadGoBeforeV8(clock: Pick<Clock, 'after'>): void {
+  clock.after(newProcessMs, () => {
+    for (const thread of v8ThreadIds()) lower(thread)
+  })
 }
 
 export function v8ThreadIds(): number[] {
