@@ -26,14 +26,15 @@ export class LoggedQueue {
   /** The queue opens it. */
   log!: CommandLog
 
-  constructor() {
+  /** `fileBytes`: the size of a file of the log, if it is not the usual one. */
+  constructor(fileBytes?: number) {
     this.queue = new CommitQueue(this.writer.asWriter, {
       gatherMs: 0,
       clock: this.clock,
       onError: () => {},
       onStored: (row) => void this.stored.push([row, this.queue.loggedBody(row.id)]),
       onFolded: (runId, lastSeq) => void this.folded.push([runId, lastSeq]),
-      openLog: (state) => (this.log = new CommandLog(this.file, state, this.clock)),
+      openLog: (state) => (this.log = new CommandLog(this.file, state, this.clock, fileBytes)),
       mayLog: () => this.mayLog,
     })
     this.writer.say({ type: 'ready', log: { lineage, applied: 0 } })
@@ -51,8 +52,8 @@ export class LoggedQueue {
     return { ...input, claim, attempt: 1, journal, ...changes }
   }
 
-  delta(runId: string, seq: number, epoch = 1): Promise<void> {
-    return this.queue.appendDelta(tailRow(runId, this.queue.tailId(), seq), epoch, `${runId} ${seq}`, false)
+  delta(runId: string, seq: number, epoch = 1, body = `${runId} ${seq}`): Promise<void> {
+    return this.queue.appendDelta(tailRow(runId, this.queue.tailId(), seq), epoch, body, false)
   }
 
   /** The writer could not execute what it was sent. */
