@@ -25,10 +25,13 @@ export async function idle(bench: Bench): Promise<Comparison[]> {
       goal: '≤ 1.25',
     },
     { what: 'of that, JavaScript heap', unit: 'KiB', raw: raw.heap, ours: ours.heap, goal: '' },
+    { what: 'memory of each of 1,000 more', unit: 'KiB', raw: raw.ofMore, ours: ours.ofMore, goal: '' },
   ]
 }
 
-async function memoryPerStream(child: Child, path: string): Promise<{ resident: number; heap: number }> {
+type StreamMemory = { resident: number; heap: number; ofMore: number }
+
+async function memoryPerStream(child: Child, path: string): Promise<StreamMemory> {
   const url = urlOf(child, path)
   // What the first streams compile and cache is not the cost of a stream.
   await (
@@ -40,10 +43,15 @@ async function memoryPerStream(child: Child, path: string): Promise<{ resident: 
   const before = await child.ask('memory')
   const close = await openStreams(url, streams)
   const after = await child.ask('memory')
+  // The space for young objects grows to its full size once, in steps of megabytes, with the first streams or before them.
+  const closeMore = await openStreams(url, streams)
+  const afterMore = await child.ask('memory')
+  await closeMore()
   await close()
   return {
     resident: (after.residentBytes - before.residentBytes) / streams / 1024,
     heap: (after.heapBytes - before.heapBytes) / streams / 1024,
+    ofMore: (afterMore.residentBytes - after.residentBytes) / streams / 1024,
   }
 }
 
