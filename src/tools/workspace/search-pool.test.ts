@@ -1,6 +1,8 @@
 // The threads of fs_grep: how many there are, and how a search is stopped before it is done.
 
 import assert from 'node:assert/strict'
+import { readdirSync } from 'node:fs'
+import { getPriority } from 'node:os'
 import { test, type TestContext } from 'node:test'
 import { manualClock } from '../../../test/support/manual-clock.ts'
 import { SearchPool, type SearchPoolOptions } from './search-pool.ts'
@@ -24,6 +26,20 @@ test('a search is answered from a thread, which is then used again', async (t) =
   assert.deepEqual(await searches.search(quick, calm), hit)
   assert.deepEqual(await searches.search(quick, calm), hit)
   assert.equal(searches.threads, 1)
+})
+
+const notLinux = process.platform === 'linux' ? false : 'only Linux has priorities of single threads'
+
+test('the thread of a search goes after the main thread', { skip: notLinux }, async (t) => {
+  const threads = () => readdirSync('/proc/self/task')
+  const before = new Set(threads())
+  const { pool: searches } = pool(t)
+
+  assert.deepEqual(await searches.search(quick, calm), hit)
+  // Node may have started threads of its own meanwhile.
+  const started = threads().filter((id) => !before.has(id))
+  const priorities = started.map((id) => getPriority(Number(id)))
+  assert.ok(priorities.includes(Math.min(19, getPriority() + 5)), `${priorities.join()} beside ${getPriority()}`)
 })
 
 test('however many searches there are, there are only so many threads', async (t) => {
